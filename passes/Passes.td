@@ -192,8 +192,8 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
       `gather_q` the same of queries, and of states or gradients by them;
     - with `ring_scores` all scores of its queries.
 
-    A dynamic sequence is taken as long as the other one, or as 4096 positions per
-    rank, and a dynamic batch as 1. A mask whose bounds read what is known at run
+    Dynamic keys are taken as 4096 positions per rank, but not fewer than queries, dynamic
+    queries as many as keys, and a dynamic batch as 1. A mask whose bounds read what is known at run
     time only is taken to keep everything, and a grid of more than 64 ranks is
     looked at as one of 64. Remarks of the category `strategy` say so, and what
     each strategy costs: bytes that a rank sends on average, those that it holds at

@@ -100,15 +100,16 @@ static std::string assumeSizes(AttentionSizes &sizes, int64_t parts) {
   bool queries = ShapedType::isDynamic(sizes.queries);
   bool keys = ShapedType::isDynamic(sizes.keys);
   bool batch = ShapedType::isDynamic(sizes.batch);
-  if (queries)
-    sizes.queries = keys ? parts * assumedPositions : sizes.keys;
+  // A cache of keys is longer than the queries that look for something in it.
   if (keys)
-    sizes.keys = sizes.queries;
+    sizes.keys = std::max(parts * assumedPositions, sizes.queries);
+  if (queries)
+    sizes.queries = sizes.keys;
   if (batch)
     sizes.batch = 1;
   std::string text;
   if (queries || keys)
-    text = llvm::formatv("Sq = Sk = {0}", sizes.queries).str();
+    text = llvm::formatv("{0}Sk = {1}", queries ? "Sq = " : "", sizes.keys);
   if (batch)
     text += (text.empty() ? "" : ", ") + std::string("B = 1");
   return text;

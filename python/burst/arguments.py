@@ -63,8 +63,9 @@ def whole(name: str, value: Any) -> int:
         raise TypeError(f"{name}: a whole number is wanted, got {value!r}") from error
 
 
-def check_shapes(shapes: Sizes[Sizes[int]], dtypes: Sizes[str], layout: str) -> None:
-    """Of q, k and v; the types by their names in numpy and torch."""
+def check_shapes(shapes: Sizes[Sizes[Any]], dtypes: Sizes[str], layout: str) -> None:
+    """Of q, k and v, of which lengths may be None; the types by their names in numpy
+    and torch."""
     for name, shape in zip("qkv", shapes):
         if len(shape) != 4:
             raise ValueError(f"{name}: 4 dimensions {layout} are wanted, got the shape "

@@ -4,11 +4,13 @@ library that speaks DLPack, on CPUs and on GPUs. Forward."""
 
 from __future__ import annotations
 
+import ctypes as c
+import dataclasses
 import importlib
 from collections.abc import Sequence as Sizes
 from typing import Any
 
-from burst import _c, arguments, programs, tracing, views, worlds
+from burst import _c, arguments, lengths, programs, tracing, views, worlds
 from burst.errors import Error
 from burst.programs import Clauses, Shape
 from burst.regions import TABLE_TYPES, Region
@@ -39,7 +41,11 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
     clauses = _clauses(given, mask, score, scale, sequence, strategy, layout,
                        *(0 if offset is None else arguments.whole(name, offset) for name, offset in
                          (("head_offset", head_offset), ("batch_offset", batch_offset))))
-    text = programs.forward(clauses)
+    num_queries, num_keys = clauses.shape.num_queries, clauses.shape.num_keys
+    assert num_queries is not None and num_keys is not None
+    family = programs.forward(dataclasses.replace(clauses, is_open=(True, True))).module
+    is_open = lengths.opened(family, (num_queries, num_keys), sequence)
+    text = programs.forward(dataclasses.replace(clauses, is_open=is_open))
     program = programs.compiled_of(text, "cpu" if gpu is None else "cuda")
     shapes, dtypes = _results(given, layout)
     if out is None:
@@ -51,8 +57,10 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
     tables = [_of_table(table.source, None if gpu is None or is_host else gpu, stream)
               for table, is_host in zip(text.tables, program.is_host[3:])]
     order = arguments.LAYOUTS[layout]
+    extents = [c.c_int64(length) for length in text.clauses.extents(num_queries, num_keys)]
     _run(program, text, [*(_permuted(_readable(x), order) for x in given), *tables,
-                   _permuted(written[0], order), written[1]], sequence, gpu, stream)
+                         *(View(c.addressof(x), "int64", (), (), None, True, x) for x in extents),
+                         _permuted(written[0], order), written[1]], sequence, gpu, stream)
     o, lse = results
     if sinks is not None:
         o, lse = _with_sinks(o, lse, sinks, layout)

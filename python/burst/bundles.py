@@ -64,8 +64,9 @@ class Program(running.Program):
             for n in range(library.burst_program_num_parameters(handle))]
         self.signature = tuple(map(_parameter, raw))
         # By the place of an extent, that of a tensor that has it, and which dimension.
-        self._has_extent = {x.extent_parameter: (n, x.shard_dim) for n, x in enumerate(raw)
-                            if x.extent_parameter >= 0}
+        self._has_extent: dict[int, tuple[int, int]] = {
+            x.extent_parameter: (n, x.shard_dim) for n, x in enumerate(raw)
+            if x.extent_parameter >= 0}
 
     def positions(self, name: str, rank: int, extent: int | None = None) -> list[int]:
         """Which elements along the dimension that is split a rank holds, in the order

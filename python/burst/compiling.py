@@ -14,6 +14,8 @@ from burst.sequence import Sequence
 
 # Tensors with the dimensions of q; the others are lse and tables.
 _WIDE = frozenset(("q", "k", "v", "o", "do", "dq", "dk", "dv"))
+# Results, and arguments that have as many positions.
+_LIKE = {"o": "q", "lse": "q", "dq": "q", "dk": "k", "dv": "v"}
 
 
 class Program(bundles.Program):
@@ -52,17 +54,37 @@ class Program(bundles.Program):
         results: list[Any] = []
         for x in self.signature:
             if x.is_result:
-                operands[x.name] = _empty(first, self._shape(x, sequence), x.dtype)
+                operands[x.name] = _empty(first, self._shape(x, operands, sequence), x.dtype)
                 results.append(_permuted(operands[x.name], order) if x.name in _WIDE else
                                operands[x.name])
         world, deadline = None, 0.0
         if sequence is not None and sequence.ranks > 1:
             world, deadline = worlds.of(sequence), sequence.deadline_seconds
+            operands.update(self._extents(operands, sequence))
         self.run(operands, world, threads=threads, deadline_seconds=deadline)
         return tuple(results)
 
-    def _shape(self, x: bundles.Parameter, sequence: Sequence | None) -> list[int]:
+    def _extents(self, operands: dict[str, Any], sequence: Sequence) -> dict[str, int]:
+        """The lengths of all ranks that are left open, of this rank's shards."""
+        found: dict[str, int] = {}
+        for n, (at, dim) in self._has_extent.items():
+            like, name = self.signature[at].name, self.signature[n].name
+            if name not in operands and like in operands:
+                length = sequence.length
+                if like in ("k", "v") and sequence.key_length is not None:
+                    length = sequence.key_length
+                found[name] = sequence.global_length(operands[like].shape[dim], length)
+        return found
+
+    def _shape(self, x: bundles.Parameter, operands: dict[str, Any],
+               sequence: Sequence | None) -> list[int]:
         sizes = list(x.shape)
+        like = operands.get(_LIKE.get(x.name, ""))
+        if like is not None and x.shard_dim is not None and sizes[x.shard_dim] is None:
+            # Of this rank, where there is a sequence.
+            known = [like.shape[1] if size is None else size for size in sizes]
+            return known if sequence is None else \
+                [size // n for size, n in zip(known, x.parts)]
         if sequence is not None and x.shard_dim is not None:
             assert sequence.rank is not None
             sizes[x.shard_dim] = len(self.positions(x.name, sequence.rank, sizes[x.shard_dim]))
@@ -99,7 +121,8 @@ class Compiled(Program):
                                                   os.fsencode(path)))
 
 
-def compile(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = None, *,
+def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
+            v: Sizes[int | None] | None = None, *,
             mask: tracing.Function | None = None, score: tracing.Function | None = None,
             sequence: Sequence | None = None, dtype: Any = "float32",
             scale: float | None = None, strategy: str = "auto", layout: str = "bhsd",
@@ -108,8 +131,8 @@ def compile(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
             processor: str | None = None, features: str | None = None) -> Compiled:
     """An attention of tensors of these shapes, compiled ahead.
 
-    Shapes, dtype, mask, score and sequence are as burst.explain has them. Tensors
-    that mask and score read become arguments mask_table0, ..., score_table0, ..., or,
+    Shapes, dtype, mask, score and sequence are as burst.explain has them, but that a
+    length may be None: the program is for any. Tensors that mask and score read become arguments mask_table0, ..., score_table0, ..., or,
     with `constants`, part of the program as they are now. With `backward` it takes
     q, k, v, o, lse and do, with `lse_gradient` dlse, and gives dq, dk, dv, and the
     gradients of the score's tables that require one. `processor`, by LLVM's name,

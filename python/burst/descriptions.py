@@ -13,18 +13,21 @@ from burst.regions import Region
 from burst.sequence import Layout, Sequence
 
 
-def clauses(q: Sizes[int], k: Sizes[int] | None, v: Sizes[int] | None,
+def clauses(q: Sizes[int | None], k: Sizes[int | None] | None, v: Sizes[int | None] | None,
             mask: tracing.Function | None, score: tracing.Function | None, dtype: Any,
             scale: float | None, sequence: Sequence | None, strategy: str, layout: str,
             head_offset: int, batch_offset: int) -> Clauses:
-    """k is like q where it is left out, v like k. dtype is one of torch or numpy, or
-    its name."""
+    """k is like q where it is left out, v like k. A length may be None: the program is
+    for any. dtype is one of torch or numpy, or its name."""
     arguments.check_functions(mask, score, sequence)
     arguments.check_options(layout, scale, strategy)
     k = q if k is None else k
     v = k if v is None else v
-    shapes = [tuple([arguments.whole(f"{which}: a size", size) for size in x])
-              for which, x in zip("qkv", (q, k, v))]
+    order = arguments.LAYOUTS[layout]
+    shapes: list[tuple[Any, ...]] = [
+        tuple([None if size is None and n == order[1] else
+               arguments.whole(f"{which}: a size", size) for n, size in enumerate(x)])
+        for which, x in zip("qkv", (q, k, v))]
     head_offset = arguments.whole("head_offset", head_offset)
     batch_offset = arguments.whole("batch_offset", batch_offset)
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
@@ -33,7 +36,6 @@ def clauses(q: Sizes[int], k: Sizes[int] | None, v: Sizes[int] | None,
         raise ValueError(f"dtype: {', '.join(arguments.DTYPES[:-1])} or {arguments.DTYPES[-1]}, "
                          f"got {dtype}")
     arguments.check_shapes(shapes, [name] * 3, layout)
-    order = arguments.LAYOUTS[layout]
     (batch, num_queries, heads, dim), (_, num_keys, key_heads, _), (_, _, _, value_dim) = (
         [x[n] for n in order] for x in shapes)
     shape = Shape(batch, num_queries, num_keys, heads, key_heads, dim, value_dim, name)
@@ -45,4 +47,5 @@ def clauses(q: Sizes[int], k: Sizes[int] | None, v: Sizes[int] | None,
 
     return Clauses(shape, region(mask, False), region(score, True), scale,
                    sequence.layout if sequence else Layout(1),
-                   None if strategy == "auto" else strategy)
+                   None if strategy == "auto" else strategy,
+                  is_open=(num_queries is None, num_keys is None))

@@ -106,9 +106,25 @@ def make_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0,
     if has_padding and attention_mask is not None:
         padding = masking_utils.prepare_padding_mask(attention_mask.bool(), kv_length, kv_offset)
         assert padding is not None
+        if int(q_offset): # a table of one size for many steps
+            padding = torch.nn.functional.pad(padding, (0, -padding.shape[-1] % _STEPS))
         function = masking_utils.and_masks(function, masking_utils.padding_mask_function(padding))
-    function = masking_utils.add_offsets_to_mask_function(function, int(q_offset), int(kv_offset))
+    if int(q_offset) or int(kv_offset):
+        function = _behind(function, int(q_offset), int(kv_offset))
     return Mask(function, q_length, kv_length, has_padding)
+
+
+_STEPS = 256
+
+
+def _behind(function: tracing.Function, q_offset: int, kv_offset: int) -> tracing.Function:
+    """A mask of positions that begin at the offsets. These are in a tensor, so that
+    all steps of a decoding loop are one program."""
+    offsets = torch.tensor([q_offset, kv_offset])
+
+    def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return function(b, h, i + offsets[0], j + offsets[1] if kv_offset else j)
+    return mask
 
 
 def _check_ranks(sequence: Sequence, q_length: int, q_offset: int, kv_offset: int,

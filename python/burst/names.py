@@ -9,13 +9,16 @@ from __future__ import annotations
 from burst.regions import Region, Table, Value
 
 
-def of_mask(region: Region, batch: int, num_queries: int,
-            num_keys: int) -> tuple[list[str], list[Table]]:
+def of_mask(region: Region, batch: int, num_queries: int | None,
+            num_keys: int | None) -> tuple[list[str], list[Table]]:
     """The names whose intersection the mask is, with the tables that they take;
-    no names where there is none for a part of it."""
+    no names where there is none for a part of it. Names count from the last key and
+    query: of lengths that are not known there are none."""
     assert region.result is not None
     if region.result.constant is True:
         return ["full"], []
+    if num_queries is None or num_keys is None:
+        return [], []
     names: list[str] = []
     left: int | None = None
     right: int | None = None
@@ -23,8 +26,7 @@ def of_mask(region: Region, batch: int, num_queries: int,
     for term in _conjunction(region.result):
         offset = _distance(region, term)
         if offset is not None:
-            # Keeps i - j >= lower, or i - j <= upper; names count from the last
-            # key and query.
+            # Keeps i - j >= lower, or i - j <= upper.
             is_lower, bound = offset
             bound += num_keys - num_queries
             if is_lower:

@@ -100,6 +100,9 @@ def explain(q: Sizes[int], k: Sizes[int] | None = None, v: Sizes[int] | None = N
     """
     described = descriptions.clauses(q, k, v, mask, score, dtype, scale, sequence, strategy, layout,
                                      head_offset, batch_offset)
+    if any(described.is_open):
+        raise ValueError("q, k, v: lengths are wanted to be explained, got None; those of one run "
+                         "will do")
     text = programs.backward(described, [], with_lse=False, has_constants=True) if backward else \
         programs.forward(described, has_constants=True)
     return Plan(text)

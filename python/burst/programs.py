@@ -24,11 +24,12 @@ from burst.sequence import Layout
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """The sizes of an attention; lengths are those of all ranks together."""
+    """The sizes of an attention; lengths are those of all ranks together, None where
+    nothing is known of them."""
 
     batch: int
-    num_queries: int
-    num_keys: int
+    num_queries: int | None
+    num_keys: int | None
     query_heads: int
     key_heads: int
     head_dim: int
@@ -46,8 +47,9 @@ class Shape:
 
     def types(self) -> tuple[str, str, str, str, str]:
         """MLIR's types of q, k, v, o and lse."""
-        def tensor(*sizes: int, element: str = self.element) -> str:
-            return f"tensor<{'x'.join(map(str, sizes))}x{element}>"
+        def tensor(*sizes: int | None, element: str = self.element) -> str:
+            text = "x".join("?" if size is None else str(size) for size in sizes)
+            return f"tensor<{text}x{element}>"
         return (tensor(self.batch, self.num_queries, self.query_heads, self.head_dim),
                 tensor(self.batch, self.num_keys, self.key_heads, self.head_dim),
                 tensor(self.batch, self.num_keys, self.key_heads, self.value_dim),
@@ -65,10 +67,29 @@ class Clauses:
     scale: float | None
     layout: Layout
     strategy: str | None
+    # Whether the program is for any number of queries, and of keys.
+    is_open: tuple[bool, bool] = (False, False)
 
     def __post_init__(self) -> None:
-        extents = {"b": self.shape.batch, "h": self.shape.query_heads,
-                   "i": self.shape.num_queries, "j": self.shape.num_keys}
+        self.check_bounds(self.shape.num_queries, self.shape.num_keys)
+
+    @property
+    def program_shape(self) -> Shape:
+        """What the program knows of the sizes."""
+        queries, keys = self.is_open
+        return dataclasses.replace(self.shape,
+                                   num_queries=None if queries else self.shape.num_queries,
+                                   num_keys=None if keys else self.shape.num_keys)
+
+    def extents(self, num_queries: int, num_keys: int) -> tuple[int, ...]:
+        """Of these lengths, those that a run gives as arguments."""
+        return tuple(length for length, is_open in zip((num_queries, num_keys), self.is_open)
+                     if is_open)
+
+    def check_bounds(self, num_queries: int | None, num_keys: int | None) -> None:
+        """That tables have an element for each position that is known."""
+        extents = {"b": self.shape.batch, "h": self.shape.query_heads, "i": num_queries,
+                   "j": num_keys}
         for region in (self.mask, self.score):
             if region is not None:
                 try:
@@ -132,18 +153,18 @@ class Text:
 
 
 def forward(clauses: Clauses, has_constants: bool = False) -> Text:
-    """A function from q, k, v and tables to o and lse. With `has_constants` the
+    """A function from q, k, v, tables and open lengths to o and lse. With `has_constants` the
     tables are part of the text, as they are now."""
-    q, k, v, o, lse = clauses.shape.types()
+    q, k, v, o, lse = clauses.program_shape.types()
     return _function(clauses, "attention", [("q", q), ("k", k), ("v", v)],
                      [("o", o), ("lse", lse)], (), has_constants)
 
 
 def backward(clauses: Clauses, gradients: Sequence[Table], with_lse: bool,
              has_constants: bool = False) -> Text:
-    """A function from q, k, v, o, lse, do, with_lse dlse, and tables to dq, dk, dv
-    and the gradients of some of the tables of the score."""
-    q, k, v, o, lse = clauses.shape.types()
+    """A function from q, k, v, o, lse, do, with_lse dlse, tables and open lengths to
+    dq, dk, dv and the gradients of some of the tables of the score."""
+    q, k, v, o, lse = clauses.program_shape.types()
     operands = [("q", q), ("k", k), ("v", v), ("o", o), ("lse", lse), ("do", o)]
     if with_lse:
         operands.append(("dlse", lse))
@@ -228,7 +249,7 @@ def _mask(clauses: Clauses) -> tuple[str, list[tuple[str, Table]]]:
     """The clause of the mask, by names where it has some, and what it captures."""
     if clauses.mask is None:
         return "", []
-    shape = clauses.shape
+    shape = clauses.program_shape
     known, taken = names.of_mask(clauses.mask, shape.batch, shape.num_queries, shape.num_keys)
     if not known:
         return "      " + clauses.mask.text("      "), \

@@ -444,12 +444,15 @@ class Region:
                 stack += x.operands
         return False
 
-    def check_bounds(self, extents: dict[str, int]) -> None:
+    def check_bounds(self, extents: dict[str, int | None]) -> None:
+        """That tables have all elements at b, h, i and j that are read; what is not
+        known yet a run checks."""
         for name, size in self.bounds:
-            if extents[name] > size:
+            extent = extents[name]
+            if extent is not None and extent > size:
                 what = "score" if self.is_score else "mask"
                 raise IndexError(f"{what}: reads {size} elements at {name}, which has "
-                                 f"{extents[name]} values")
+                                 f"{extent} values")
 
     # Text.
 

@@ -133,12 +133,18 @@ class Sequence:
         return self.layout.ranks
 
     @property
+    def group_name(self) -> str:
+        """The same on all ranks of the group."""
+        if self.group is None:
+            return ""
+        name: str = self.group.name if isinstance(self.group, MpiWorld) else self.group.group_name
+        return name
+
+    @property
     def name(self) -> str:
         """Of the group and what is said of it: the same on all its ranks, and in the
         processes of another run."""
-        group = "" if self.group is None else self.group.name \
-            if isinstance(self.group, MpiWorld) else self.group.group_name
-        return f"{group} {self.layout} {self.length} {self.key_length}"
+        return f"{self.group_name} {self.layout} {self.length} {self.key_length}"
 
     def _key(self) -> tuple[Any, ...]:
         # A name may come again when groups are destroyed.

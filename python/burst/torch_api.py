@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from burst import arguments, torch_attention, torch_ops, tracing
 from burst.sequence import Sequence
-from burst.torch_attention import Call, Options
+from burst.torch_attention import Call, OpenCall, Options
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -23,6 +23,7 @@ _has_transforms = cast(Callable[[], bool], cast(Any, torch)._C._are_functorch_tr
 _forward_ad = cast(Any, forward_ad)
 
 _calls: dict[tuple[Any, ...], Call] = {}
+_open_calls: dict[tuple[Any, ...], OpenCall] = {} # whatever their lengths and strides
 _LARGEST_CACHE = 4096
 # Tensors that are no more than that: others, such as fake ones, know what to do
 # with an op.
@@ -70,9 +71,21 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         key = None
     is_plain = type(q) in _PLAIN and type(k) in _PLAIN and type(v) in _PLAIN and \
         not _count_modes() and not _has_transforms()
+    open_key = None
+    if call is None and key is not None:
+        open_key = (*_without_length(layout, q, k, v), *key[6:])
+        known = _open_calls.get(open_key)
+        if known is not None and is_plain and out is None and not (
+                torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or
+                                             v.requires_grad or known.has_gradients())) and \
+                not (q.is_neg() or k.is_neg() or v.is_neg()):
+            results = known(q, k, v, mask, score)
+            if results is not None:
+                o, lse = results if sinks is None else _with_sinks(*results, sinks, layout)
+                return (o, lse) if return_lse else o
     if call is None or tables is None:
-        call, attention, tables = _find(key, q, k, v, mask, score, scale, sequence, strategy,
-                                        layout, head_offset, batch_offset, is_plain)
+        call, attention, tables = _find(key, open_key, q, k, v, mask, score, scale, sequence,
+                                        strategy, layout, head_offset, batch_offset, is_plain)
     else:
         attention = call.attention
     if out is not None:
@@ -102,7 +115,14 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     return (o, lse) if return_lse else o
 
 
-def _find(key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+def _without_length(layout: str, *tensors: torch.Tensor) -> list[torch.Size]:
+    """The shapes of q, k and v but for how many positions they have."""
+    if layout == "bshd":
+        return [x.shape[:1] + x.shape[2:] for x in tensors]
+    return [x.shape[:2] + x.shape[3:] for x in tensors]
+
+
+def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
           mask: tracing.Function | None, score: tracing.Function | None, scale: float | None,
           sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
           batch_offset: int | None, is_plain: bool,
@@ -116,11 +136,22 @@ def _find(key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torc
     if is_plain and q.is_cpu and all([torch_attention.readable(x) is x
                                       for x in (q, k, v, *found.tables)]):
         call = Call(found, q, k, v)
-        if key is not None and found.guards is not None:
-            if len(_calls) >= _LARGEST_CACHE:
-                _calls.clear()
-            _calls[key] = call
+        # Ranks need not remember the same: what they remember must not decide which of
+        # two programs is taken.
+        if found.guards is None:
+            pass
+        elif any(found.attention.clauses.is_open):
+            if open_key is not None:
+                _remember(_open_calls, open_key, OpenCall(found, q, k, v))
+        elif key is not None:
+            _remember(_calls, key, call)
     return call, found.attention, found.tables
+
+
+def _remember(calls: dict[tuple[Any, ...], Any], key: tuple[Any, ...], call: Any) -> None:
+    if len(calls) >= _LARGEST_CACHE:
+        calls.clear()
+    calls[key] = call
 
 
 #===----------------------------------------------------------------------===#

@@ -8,6 +8,7 @@ checks that the functions depend on the same objects as before
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import weakref
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from burst import _c, fingerprint, programs, tracing, worlds
+from burst import _c, fingerprint, lengths, programs, tracing, worlds
 from burst.arguments import LAYOUTS
 from burst.errors import Error
 from burst.programs import Clauses, Shape
@@ -45,16 +46,21 @@ class Options(NamedTuple):
 
 
 class Bound:
-    """A program, and which of its tensors have the dimensions of q in the order of
-    a layout: the others are lse and tables."""
+    """A program, and which of the tensors that it takes and gives have the dimensions
+    of q in the order of a layout: the others are lse and tables."""
 
-    def __init__(self, text: programs.Text, options: Options,
-                 is_wide: abc.Sequence[bool]) -> None:
+    def __init__(self, text: programs.Text, options: Options, takes: abc.Sequence[bool],
+                 gives: abc.Sequence[bool]) -> None:
         self.program = programs.compiled_of(text, options.target)
         self.text = text
         self.sequence = options.sequence
         self.order = LAYOUTS[options.layout]
-        self.is_wide = tuple(is_wide)
+        self.is_wide = (*takes, *gives)
+        # Lengths that are open stand between both.
+        shape = text.clauses.shape
+        assert shape.num_queries is not None and shape.num_keys is not None
+        self.extents = text.clauses.extents(shape.num_queries, shape.num_keys)
+        self.num_taken = len(takes)
         self.runs: dict[tuple[Any, ...], Run] = {} # by strides
         self.configs: dict[Any, _c.RunConfig] = {} # by where it runs
         self.generation = programs.generation()
@@ -107,14 +113,21 @@ class Run:
     def __init__(self, bound: Bound, tensors: abc.Sequence[torch.Tensor]) -> None:
         self.bound = bound
         self.handle = bound.program.handle.value
-        array = (_c.Tensor * len(tensors))()
-        for place, tensor, is_wide in zip(array, tensors, bound.is_wide, strict=True):
+        self.extents = (_c.Int * len(bound.extents))(*bound.extents)
+        self.count = len(tensors) + len(self.extents)
+        array = (_c.Tensor * self.count)()
+        for n in range(len(self.extents)):
+            programs.describe(array[bound.num_taken + n], _c.address(self.extents) + 8 * n, "i64",
+                              (), ())
+        self.places = [n if n < bound.num_taken else n + len(self.extents)
+                       for n in range(len(tensors))]
+        for n, tensor, is_wide in zip(self.places, tensors, bound.is_wide, strict=True):
             sizes, strides = tensor.shape, tensor.stride()
             if is_wide:
-                sizes, strides = ([x[n] for n in bound.order] for x in (sizes, strides))
-            programs.describe(place, 0, element_of(tensor), sizes, strides)
+                sizes, strides = ([x[d] for d in bound.order] for x in (sizes, strides))
+            programs.describe(array[n], 0, element_of(tensor), sizes, strides)
         self.template = bytes(array)
-        self.count = len(tensors)
+        self.data = [_DATA + _WORDS * n for n in self.places]
         self.free: list[tuple[memoryview, int]] = [] # arrays that no call has now
 
     def __call__(self, pointers: abc.Iterable[int], config: _c.RunConfig) -> None:
@@ -123,10 +136,8 @@ class Run:
         except IndexError:
             array = (_c.Tensor * self.count).from_buffer_copy(self.template)
             words, address = memoryview(array).cast("B").cast("P"), _c.address(array)
-        place = _DATA
-        for pointer in pointers:
+        for place, pointer in zip(self.data, pointers):
             words[place] = pointer
-            place += _WORDS
         try:
             programs.run_at(self.handle, config, address, self.count)
         except Error as error:
@@ -136,6 +147,8 @@ class Run:
 
 _WORDS = _c.size(_c.Tensor) // 8
 _DATA = _c.Tensor.data.offset // 8
+_SIZES = _c.Tensor.sizes.offset // 8
+_STRIDES = _c.Tensor.strides.offset // 8
 
 
 def element_of(tensor: torch.Tensor) -> str:
@@ -163,7 +176,8 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Attention:
-    """An attention of known sizes: its programs, made when they are wanted."""
+    """An attention of known sizes: its programs, made when they are wanted, which may
+    be for any length."""
 
     def __init__(self, clauses: Clauses, options: Options, shapes: tuple[torch.Size, ...],
                  dtype: torch.dtype) -> None:
@@ -192,9 +206,10 @@ class Attention:
         if options.sequence is not None:
             of_group = f"{options.sequence.name} {shapes}"
         # The same in each process: compiled graphs are kept on the disk.
-        described = f"{options.target} {options.layout} {of_group}\n{text.module}"
+        lengths = f"{clauses.shape.num_queries} {clauses.shape.num_keys}"
+        described = f"{options.target} {options.layout} {of_group} {lengths}\n{text.module}"
         self.name = hashlib.sha256(described.encode()).hexdigest()[:32]
-        self.forward = Bound(text, options, [True] * 3 + [False] * len(self.tables) + [True, False])
+        self.forward = Bound(text, options, [True] * 3 + [False] * len(self.tables), (True, False))
         self.backwards: dict[tuple[Any, ...], Bound] = {}
 
     def backward(self, wanted: tuple[int, ...], with_lse: bool) -> Bound:
@@ -202,9 +217,9 @@ class Attention:
         key = (wanted, with_lse)
         if key not in self.backwards:
             text = programs.backward(self.clauses, [self.tables[n] for n in wanted], with_lse)
-            is_wide = [True] * 4 + [False, True] + [False] * (with_lse + len(self.tables)) + \
-                [True] * 3 + [False] * len(wanted)
-            self.backwards[key] = Bound(text, self.options, is_wide)
+            takes = [True] * 4 + [False, True] + [False] * (with_lse + len(self.tables))
+            self.backwards[key] = Bound(text, self.options, takes,
+                                        [True] * 3 + [False] * len(wanted))
         return self.backwards[key]
 
     def take_tables(self) -> list[torch.Tensor]:
@@ -228,22 +243,22 @@ class Attention:
         return [x.to("cpu" if is_host else q.device) for x, is_host in
                 zip(tables, self.forward.program.is_host[3:])]
 
-    def o_strides(self, q: torch.Tensor) -> tuple[int, ...]:
-        """Results lie as q does: what follows an attention often depends on it."""
-        _, sequence, head, _ = LAYOUTS[self.options.layout]
-        inner, outer = (head, sequence) if q.stride(sequence) >= q.stride(head) else \
-            (sequence, head)
-        strides = [0] * 4
-        size = 1
-        for dim in (3, inner, outer, 0):
-            strides[dim] = size
-            size *= max(self.o_shape[dim], 1)
-        return tuple(strides)
-
     def empty_results(self, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return (torch.empty_strided(self.o_shape, self.o_strides(q), dtype=self.dtype,
-                                    device=q.device),
+        strides = _o_strides(self.o_shape, q.stride(), LAYOUTS[self.options.layout])
+        return (torch.empty_strided(self.o_shape, strides, dtype=self.dtype, device=q.device),
                 torch.empty(self.lse_shape, dtype=self.lse_dtype, device=q.device))
+
+
+def _o_strides(sizes: abc.Sequence[int], of_q: abc.Sequence[int],
+               order: abc.Sequence[int]) -> list[int]:
+    """Results lie as q does: what follows an attention often depends on it."""
+    _, sequence, head, _ = order
+    inner, outer = (head, sequence) if of_q[sequence] >= of_q[head] else (sequence, head)
+    strides = [0, 0, 0, 1]
+    strides[inner] = size = max(sizes[3], 1)
+    strides[outer] = size = size * max(sizes[inner], 1)
+    strides[0] = size * max(sizes[outer], 1)
+    return strides
 
 
 def backward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
@@ -284,23 +299,31 @@ class Found(NamedTuple):
 
 def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
          score: tracing.Function | None, options: Options) -> Found:
-    """The attention of these sizes, types and functions."""
+    """The attention of these sizes, types and functions; where it was asked for with
+    other lengths, one that is for any."""
     of_mask, of_score = (fingerprint.of(function) if function is not None else _NOTHING
                          for function in (mask, score))
     key = None
+    family: tuple[Any, ...] = ()
     captured: list[torch.Tensor] = []
     guards = None
+    is_open = (False, False)
     if of_mask is not None and of_score is not None:
-        key = (of_mask.key, of_score.key, q.shape, k.shape, v.shape, q.dtype, options,
-               torch.get_default_dtype()) # of what functions make of numbers
+        # The types of what functions make of numbers depend on the default.
+        functions = of_mask.key, of_score.key, torch.get_default_dtype()
+        family = functions, *(_without_length(x, options) for x in (q, k, v)), q.dtype
+        is_open = _opened(family, q.shape, k.shape, options)
+        key = (family, q.shape, k.shape, v.shape, options, is_open)
         captured = of_mask.tensors + of_score.tensors
         if (mask is None or of_mask.guard) and (score is None or of_score.guard):
             guards = of_mask.guard, of_score.guard
         found = _found.get(key)
+        if found is None and True in is_open:
+            found = _relative(family, key, q.shape, k.shape, v.shape, options, is_open)
         if found is not None:
             attention, places = found
             return Found(attention, [captured[place] for place in places], guards)
-    attention = build(q.shape, k.shape, v.shape, q.dtype, mask, score, options)
+    attention = build(q.shape, k.shape, v.shape, q.dtype, mask, score, options, is_open)
     tables = attention.take_tables()
     is_captured = False
     if key is not None and of_mask is not None and of_score is not None:
@@ -314,10 +337,52 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
             region.reads_values for region in (attention.clauses.mask, attention.clauses.score)
             if region is not None)
         if is_captured:
-            if len(_found) >= _LARGEST_CACHE:
-                _found.clear()
-            _found[key] = attention, places
+            _remember(_found, key, (attention, places))
+            if True in is_open:
+                _remember(_families, (family, options, is_open), (attention, places))
     return Found(attention, tables, guards if is_captured else None)
+
+
+def _without_length(x: torch.Tensor, options: Options) -> torch.Size:
+    at = LAYOUTS[options.layout][1]
+    return x.shape[:at] + x.shape[at + 1:]
+
+
+def _opened(family: tuple[Any, ...], q: torch.Size, k: torch.Size,
+            options: Options) -> lengths.Open:
+    """Which lengths the program of such a call leaves open."""
+    at = LAYOUTS[options.layout][1]
+    return lengths.opened((family, options._replace(sequence=None)),
+                          _lengths(q[at], k[at], options.sequence), options.sequence)
+
+
+def _relative(family: tuple[Any, ...], key: Any, q: torch.Size, k: torch.Size, v: torch.Size,
+              options: Options, is_open: lengths.Open) -> tuple[Attention, list[int]] | None:
+    """The attention of these lengths, of one that is but for them the same."""
+    known = _families.get((family, options, is_open))
+    if known is None:
+        return None
+    other, places = known
+    at = LAYOUTS[options.layout][1]
+    num_queries, num_keys = _lengths(q[at], k[at], options.sequence)
+    shape = dataclasses.replace(other.clauses.shape, num_queries=num_queries, num_keys=num_keys)
+    found = Attention(dataclasses.replace(other.clauses, shape=shape), options, (q, k, v),
+                      other.dtype), places
+    _remember(_found, key, found)
+    return found
+
+
+def _remember(known: dict[Any, Any], key: Any, found: Any) -> None:
+    if len(known) >= _LARGEST_CACHE:
+        known.clear()
+    known[key] = found
+
+
+def _lengths(num_queries: int, num_keys: int, sequence: Sequence | None) -> lengths.Lengths:
+    """Of all ranks."""
+    if sequence is None:
+        return num_queries, num_keys
+    return sequence.global_lengths(num_queries, num_keys)
 
 
 def _places(tables: abc.Sequence[torch.Tensor], captured: abc.Sequence[torch.Tensor]) -> list[int]:
@@ -329,18 +394,19 @@ def _places(tables: abc.Sequence[torch.Tensor], captured: abc.Sequence[torch.Ten
 _LARGEST_CACHE = 4096
 _NOTHING = fingerprint.Fingerprint((), [], None)
 _found: dict[Any, tuple[Attention, list[int]]] = {}
+_families: dict[Any, tuple[Attention, list[int]]] = {} # of one length, for all others
 
 
 def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
           mask: tracing.Function | tracing.Closed | None,
-          score: tracing.Function | tracing.Closed | None, options: Options) -> Attention:
-    """Of tensors of these sizes."""
+          score: tracing.Function | tracing.Closed | None, options: Options,
+          is_open: lengths.Open = (False, False)) -> Attention:
+    """Of tensors of these sizes, by programs that leave lengths open."""
     order = LAYOUTS[options.layout]
     batch, num_queries, heads, dim = (q[n] for n in order)
     _, num_keys, key_heads, _ = (k[n] for n in order)
     sequence = options.sequence
-    if sequence is not None:
-        num_queries, num_keys = sequence.global_lengths(num_queries, num_keys)
+    num_queries, num_keys = _lengths(num_queries, num_keys, sequence)
     shape = Shape(batch, num_queries, num_keys, heads, key_heads, dim, v[order[3]],
                   DTYPES[dtype])
 
@@ -352,7 +418,7 @@ def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
                              options.batch_offset)
 
     clauses = Clauses(shape, region(mask, False), region(score, True), options.scale,
-                      sequence.layout if sequence else Layout(1), options.strategy)
+                      sequence.layout if sequence else Layout(1), options.strategy, is_open)
     return Attention(clauses, options, (q, k, v), dtype)
 
 
@@ -361,21 +427,15 @@ def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
 #===----------------------------------------------------------------------===#
 
 
-class Call:
-    """A call of known sizes, strides and functions."""
+class _Known:
+    """A call of known functions."""
 
-    __slots__ = ("_guards", "_lse", "_o", "_run", "_strides", "_tables", "attention")
+    __slots__ = ("_guards", "_tables", "attention")
 
-    def __init__(self, found: Found, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-        self.attention = attention = found.attention
+    def __init__(self, found: Found) -> None:
+        self.attention = found.attention
         self._guards = found.guards
         self._tables = [(weakref.ref(x), x.shape, x.stride(), x.dtype) for x in found.tables]
-        o, lse = attention.empty_results(q)
-        self._strides = o.stride(), lse.stride()
-        self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype)
-        self._lse = functools.partial(torch.empty_strided, lse.shape, lse.stride(),
-                                      dtype=lse.dtype)
-        self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
 
     def tables(self, mask: tracing.Function | None,
                score: tracing.Function | None) -> list[torch.Tensor] | None:
@@ -396,6 +456,22 @@ class Call:
             tables.append(table)
         return tables
 
+
+class Call(_Known):
+    """A call of known sizes, strides and functions."""
+
+    __slots__ = ("_lse", "_o", "_run", "_strides")
+
+    def __init__(self, found: Found, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+        super().__init__(found)
+        attention = found.attention
+        o, lse = attention.empty_results(q)
+        self._strides = o.stride(), lse.stride()
+        self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype)
+        self._lse = functools.partial(torch.empty_strided, lse.shape, lse.stride(),
+                                      dtype=lse.dtype)
+        self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
+
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
                  tables: abc.Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         o, lse = self._o(), self._lse()
@@ -410,6 +486,107 @@ class Call:
             tables: abc.Sequence[torch.Tensor], o: torch.Tensor, lse: torch.Tensor) -> None:
         self._run([q.data_ptr(), k.data_ptr(), v.data_ptr(), *[x.data_ptr() for x in tables],
                   o.data_ptr(), lse.data_ptr()], self.attention.forward.config(q))
+
+
+class OpenCall(_Known):
+    """A call of known functions, of which the program is for any length: with others,
+    and with other strides, it runs again."""
+
+    __slots__ = ("_free", "_has_bounds", "_lse", "_o", "_order", "_run", "_sequence")
+
+    def __init__(self, found: Found, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+        super().__init__(found)
+        attention = found.attention
+        clauses = attention.clauses
+        o, lse = attention.empty_results(q)
+        self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
+        self._order = LAYOUTS[attention.options.layout]
+        self._sequence = attention.options.sequence
+        self._has_bounds = any(region is not None and region.bounds
+                               for region in (clauses.mask, clauses.score))
+        self._o = functools.partial(torch.empty_strided, dtype=o.dtype)
+        self._lse = functools.partial(torch.empty, dtype=lse.dtype)
+        self._free: list[tuple[memoryview, int, memoryview]] = []
+
+    def has_gradients(self) -> bool:
+        """Whether a table wants one."""
+        return any(table is not None and table.requires_grad
+                   for table in [reference() for reference, *_ in self._tables])
+
+    def _array(self) -> tuple[memoryview, int, memoryview]:
+        """What a run takes, and the lengths that are open."""
+        run = self._run
+        array = (_c.Tensor * run.count).from_buffer_copy(run.template)
+        extents = (_c.Int * len(run.extents))()
+        for n in range(len(extents)):
+            array[run.bound.num_taken + n].data = _c.address(extents) + 8 * n
+        return (memoryview(array).cast("B").cast("q"), _c.address(array),
+                memoryview(extents).cast("B").cast("q"))
+
+    def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                 mask: tracing.Function | None,
+                 score: tracing.Function | None) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """None where the call is another one."""
+        tables = self.tables(mask, score)
+        order = self._order
+        at = order[1]
+        sizes = q.shape
+        num_queries, num_keys = sizes[at], k.shape[at]
+        strides = q.stride(), k.stride(), v.stride()
+        if tables is None or v.shape[at] != num_keys or \
+                not strides[0][3] == strides[1][3] == strides[2][3] == 1:
+            return None
+        whole = _lengths(num_queries, num_keys, self._sequence)
+        clauses = self.attention.clauses
+        known = clauses.shape
+        if not clauses.is_open[0] and whole[0] != known.num_queries or \
+                not clauses.is_open[1] and whole[1] != known.num_keys:
+            return None
+        if self._has_bounds:
+            clauses.check_bounds(*whole)
+        sizes = [*sizes[:3], known.value_dim]
+        of_o = _o_strides(sizes, strides[0], order)
+        heads = sizes[order[2]]
+        o, lse = self._o(sizes, of_o), self._lse((sizes[0], heads, num_queries))
+        try:
+            found = self._free.pop()
+        except IndexError:
+            found = self._array()
+        words, address, extents = found
+        place = 0
+        for x, of_x, length in zip((q, k, v), strides, (num_queries, num_keys, num_keys)):
+            words[place + _DATA] = x.data_ptr()
+            _place(words, place, length, of_x, order)
+            place += _WORDS
+        for table in tables:
+            words[place + _DATA] = table.data_ptr()
+            place += _WORDS
+        place += _WORDS * len(extents)
+        words[place + _DATA] = o.data_ptr()
+        _place(words, place, num_queries, of_o, order)
+        place += _WORDS
+        words[place + _DATA] = lse.data_ptr()
+        words[place + _SIZES + 2] = num_queries
+        words[place + _STRIDES + 1] = num_queries
+        words[place + _STRIDES] = num_queries * heads
+        for n, length in enumerate(clauses.extents(*whole)):
+            extents[n] = length
+        bound = self._run.bound
+        try:
+            programs.run_at(self._run.handle, bound.config(q), address, self._run.count)
+        except Error as error:
+            raise bound.explained(error) from None
+        self._free.append(found)
+        return o, lse
+
+
+def _place(words: memoryview, place: int, length: int, strides: abc.Sequence[int],
+           order: abc.Sequence[int]) -> None:
+    """Says how long a tensor is, and how it lies."""
+    words[place + _SIZES + 1] = length
+    words[place + _STRIDES] = strides[order[0]]
+    words[place + _STRIDES + 1] = strides[order[1]]
+    words[place + _STRIDES + 2] = strides[order[2]]
 
 
 def forward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,

@@ -12,7 +12,7 @@ import torch
 
 import burst
 import reference
-from burst import _c
+from burst import _c, programs
 
 IDS = [0] * 9 + [1] * 8
 
@@ -247,3 +247,21 @@ def test_capsules_that_are_none():
     x = numpy.zeros((1, 1, 8, 8), numpy.float32)
     with pytest.raises(TypeError, match="k: __dlpack__ of Wrong gives NoneType, and no capsule"):
         burst.attention(x, Wrong(), x)
+
+
+def test_lengths_that_vary(monkeypatch):
+    """The program of a first call is for its lengths, that of others for all."""
+    compiled = []
+    compile = programs.Program.compile
+    monkeypatch.setattr(programs.Program, "compile", staticmethod(
+        lambda module, target="cpu": compiled.append(module) or compile(module, target)))
+    tensors = reference.draw(1, 5, 5, 3, 30, 8)
+    q, keys, values = [x.numpy() for x in tensors]
+    for n in (6, 7, 8, 30):
+        o, lse = burst.attention(q, keys[:, :, :n], values[:, :, :n],
+                                 mask=lambda b, h, i, j: j <= i + 4, return_lse=True)
+        wanted = reference.attention(tensors[0], *[x[:, :, :n] for x in tensors[1:]],
+                                     lambda b, h, i, j: j <= i + 4)
+        reference.assert_close(torch.from_numpy(o), wanted[0])
+        reference.assert_close(torch.from_numpy(lse), wanted[1])
+    assert len(compiled) == 2

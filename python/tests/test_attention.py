@@ -10,6 +10,7 @@ import torch
 
 import burst
 import reference
+from burst import programs
 
 IDS = torch.tensor([0] * 11 + [1] * 20 + [2] * 6)
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
@@ -408,3 +409,93 @@ def test_tables_are_not_kept():
     del ids
     gc.collect()
     assert seen() is None
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Counts the programs that are compiled."""
+    programs.compiled.cache_clear()
+    count = []
+    compile = programs.Program.compile
+
+    def counted(module, target="cpu"):
+        count.append(module)
+        return compile(module, target)
+
+    monkeypatch.setattr(programs.Program, "compile", staticmethod(counted))
+    return count
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_keys_that_grow(compiled, layout):
+    """A decoding loop is one program behind the first step's, also with tables."""
+    slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625, 1.0, 0.0])
+    length = torch.tensor([0])
+
+    def mask(b, h, i, j):
+        return (j <= i + length[0]) & ((j % 3 != 1) | (h != 2))
+
+    def score(s, b, h, i, j):
+        return s - slopes[h] * (j - i)
+
+    q, keys, values = reference.draw(2, 6, 3, 1, 40, 8, 12)
+    if layout == "bshd":
+        q, keys, values = (x.transpose(1, 2).contiguous() for x in (q, keys, values))
+    swapped = (lambda x: x.transpose(1, 2)) if layout == "bshd" else lambda x: x
+    for n in [*range(1, 12), 40, 7]:
+        k, v = (swapped(swapped(x)[:, :, :n]) for x in (keys, values))
+        length[0] = n - 1
+        found = burst.attention(q, k, v, mask=mask, score=score, layout=layout, return_lse=True)
+        wanted = reference.attention(swapped(q), swapped(k), swapped(v), mask, score)
+        reference.assert_close(swapped(found[0]), wanted[0])
+        reference.assert_close(found[1], wanted[1])
+    assert len(compiled) == 2
+    assert ["?" in module for module in compiled] == [False, True]
+    # What the program is not for is another one, and what is wrong an error.
+    assert burst.attention(q, q, q, layout=layout).shape == q.shape
+    with pytest.raises(ValueError, match=r"^v: has 40 positions and 3 heads, k has 7 and 3"):
+        burst.attention(q, k, values, mask=mask, score=score, layout=layout)
+
+
+def test_lengths_that_vary(compiled):
+    """Of queries and keys, with gradients: those of tables, and by lse."""
+    slopes = torch.rand(2, requires_grad=True)
+
+    def score(s, b, h, i, j):
+        return s - slopes[h] * (i - j).abs()
+
+    for num_queries, num_keys in [(5, 5), (5, 9), (7, 9), (3, 30), (33, 2)]:
+        given = [x.requires_grad_() for x in reference.draw(1, 2, 2, num_queries, num_keys, 8)]
+        found = burst.attention(*given, mask=causal, score=score, return_lse=True)
+        wanted = reference.attention(*given, causal, score)
+        for x, y in zip(found, wanted):
+            reference.assert_close(x, y)
+        reference.check_gradients(found, wanted, (*given, slopes))
+    # One for (5, 5), for 5 queries and any keys, and for any of both; each has two passes.
+    assert len(compiled) == 6
+    assert sum("attention_backward" in module for module in compiled) == 3
+
+
+def test_tables_and_lengths_that_grow():
+    q, keys, values = reference.draw(1, 2, 2, 1, 20, 8)
+    kept = torch.rand(16) < 0.7
+
+    def mask(b, h, i, j):
+        return kept[j]
+
+    for n in (4, 9, 16):
+        found = burst.attention(q, keys[:, :, :n], values[:, :, :n], mask=mask)
+        wanted, _ = reference.attention(q, keys[:, :, :n], values[:, :, :n], mask)
+        reference.assert_close(found, wanted)
+    with pytest.raises(burst.Error, match=r"kept \(mask_table0\): 16, wanted at least 17"):
+        burst.attention(q, keys[:, :, :17], values[:, :, :17], mask=mask)
+
+
+def test_results_of_any_length_that_are_given():
+    q, keys, values = reference.draw(1, 2, 2, 3, 20, 8)
+    for n in (4, 9, 16):
+        o, lse = torch.empty_like(q), torch.empty(1, 2, 3)
+        burst.attention(q, keys[:, :, :n], values[:, :, :n], mask=by_head, out=(o, lse))
+        wanted = reference.attention(q, keys[:, :, :n], values[:, :, :n], by_head)
+        reference.assert_close(o, wanted[0])
+        reference.assert_close(lse, wanted[1])

@@ -120,7 +120,7 @@ def op_of(q, k, v, *tables):
         return s
 
     burst.attention(q, k, v, mask=documents, score=score)
-    found = torch_api._find(None, q, k, v, documents, score, None, None, "auto", "bhsd", None,
+    found = torch_api._find(None, None, q, k, v, documents, score, None, None, "auto", "bhsd", None,
                             None, True)
     torch_ops.attention(found[1], q, k, v, found[2])
     return torch.ops.burst.attention, (q, k, v, found[2], found[1].name)

@@ -47,6 +47,48 @@ def test_save_and_load(ranks, constants, tmp_path):
         reference.assert_close(torch.tensor(found[0]).transpose(1, 2), wanted[0])
 
 
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_any_length(ranks, tmp_path):
+    sequence = burst.Sequence(ranks=ranks) if ranks > 1 else None
+    arguments = dict(mask=documents, score=alibi, sequence=sequence)
+    shapes = (2, 4, None, 8), (2, 2, None, 8)
+    program = burst.compile(*shapes, **arguments)
+    assert program.signature[0].shape == (2, None, 4, 8)
+    assert program.proved == (None if ranks == 1 else "for every number of ranks")
+    paths = [tmp_path / "forward.so", tmp_path / "backward.so"]
+    program.save(paths[0])
+    burst.compile(*shapes, **arguments, backward=True).save(paths[1])
+    forward, backward = map(burst.load, paths)
+    for num_queries, num_keys in ((24, 24), (5, 19), (24, 7)):
+        q, k, v = (x.requires_grad_() for x in
+                   reference.draw(2, 4, 2, num_queries, num_keys, 8))
+        given = [x.detach() for x in (q, k, v)]
+        wanted = reference.attention(q, k, v, documents, alibi)
+        for p in (program, forward):
+            for x, y in zip(p(*given, IDS, SLOPES.detach()), wanted):
+                reference.assert_close(x, y)
+        do = torch.randn(wanted[0].shape)
+        gradients = torch.autograd.grad((wanted[0] * do).sum(), (q, k, v, SLOPES))
+        given += [x.detach().float() for x in (*wanted, do)]
+        for x, y in zip(backward(*given, IDS, SLOPES.detach()), gradients, strict=True):
+            reference.assert_close(x, y)
+
+
+def test_lengths_of_keys_alone():
+    """What else is left open, or is contradicted, is an error."""
+    program = burst.compile((1, 2, 1, 8), (1, 2, None, 8))
+    q, k, v = reference.draw(1, 2, 2, 1, 33, 8)
+    reference.assert_close(program(q, k, v)[0], reference.attention(q, k, v)[0])
+    with pytest.raises(burst.Error, match="argument k: size 33 in dimension 1, wanted 34"):
+        program(q, k, torch.zeros(1, 2, 34, 8))
+    with pytest.raises(TypeError, match="q: a size: a whole number is wanted, got None"):
+        burst.compile((1, None, 1, 8))
+    with pytest.raises(ValueError, match="v: has 12 positions and 2 heads, k has None and 2"):
+        burst.compile((1, 2, 1, 8), (1, 2, None, 8), (1, 2, 12, 8))
+    with pytest.raises(ValueError, match="lengths are wanted to be explained, got None"):
+        burst.explain((1, 2, None, 8), sequence=burst.Sequence(ranks=2))
+
+
 def test_backward(tmp_path):
     arguments = dict(mask=documents, score=alibi, backward=True, lse_gradient=True)
     path = tmp_path / "backward.so"
@@ -61,24 +103,29 @@ def test_backward(tmp_path):
         reference.assert_close(x, y)
 
 
-def on_ranks(path):
+def on_ranks(*paths):
     cp = burst.Sequence(dist.group.WORLD, "striped 2", length=24)
-    program = burst.load(path)
     whole = reference.draw(2, 4, 2, 24, 24, 8)
-    o, lse = program(*(cp.shard(x, 2) for x in whole), IDS, sequence=cp)
     wanted = reference.attention(*whole, documents)
-    reference.assert_close(o, cp.shard(wanted[0], 2))
-    reference.assert_close(lse, cp.shard(wanted[1], 2))
+    for path in paths: # the last one is for any length
+        program = burst.load(path)
+        o, lse = program(*(cp.shard(x, 2) for x in whole), IDS, sequence=cp)
+        reference.assert_close(o, cp.shard(wanted[0], 2))
+        reference.assert_close(lse, cp.shard(wanted[1], 2))
+    shorter = burst.Sequence(dist.group.WORLD, "striped 2", length=19)
+    o, _ = program(*(shorter.shard(x[:, :, :19], 2) for x in whole), IDS, sequence=shorter)
+    reference.assert_close(o, shorter.shard(wanted[0][:, :, :19], 2)) # of a causal mask
     with pytest.raises(ValueError, match="sequence: burst.Sequence.2 ranks, zigzag. does not fit"):
         program(*whole, IDS, sequence=burst.Sequence(ranks=2))
 
 
 @pytest.mark.all
 def test_ranks_that_are_processes(tmp_path):
-    path = tmp_path / "ranks.so"
-    burst.compile(*SHAPES, mask=documents,
-                  sequence=burst.Sequence(ranks=3, order="striped 2")).save(path)
-    test_ranks.on_ranks(3, tmp_path, on_ranks, path)
+    sequence = burst.Sequence(ranks=3, order="striped 2")
+    paths = [tmp_path / "ranks.so", tmp_path / "any_length.so"]
+    for path, shapes in zip(paths, (SHAPES, ((2, 4, None, 8), (2, 2, None, 8)))):
+        burst.compile(*shapes, mask=documents, sequence=sequence).save(path)
+    test_ranks.on_ranks(3, tmp_path, on_ranks, *paths)
 
 
 def test_processors():

@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM
 import burst
 import reference
 import test_ranks
+from burst import programs
 
 SIZES = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, vocab_size=128, max_position_embeddings=256)
@@ -171,3 +172,22 @@ def models_on_ranks():
 @pytest.mark.all
 def test_models_on_ranks(tmp_path):
     test_ranks.on_ranks(4, tmp_path, models_on_ranks)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_steps_are_one_program(monkeypatch, padded):
+    """A decoding loop compiles for its prompt, for its first step and for all others."""
+    modules = []
+    compile = programs.Program.compile
+    monkeypatch.setattr(programs.Program, "compile", staticmethod(
+        lambda module, target="cpu": modules.append(module) or compile(module, target)))
+    # A batch of another size than elsewhere: nothing of it is known yet.
+    ids = torch.randint(0, 128, (3, 12), generator=torch.Generator().manual_seed(3))
+    kept = torch.ones_like(ids)
+    if padded:
+        kept[0, :5] = 0
+    tokens = [make("llama", implementation).eval().generate(
+        ids, attention_mask=kept, max_new_tokens=12, do_sample=False, pad_token_id=0)
+        for implementation in ("eager", "burst")]
+    assert torch.equal(*tokens)
+    assert ["?" in module for module in modules] == [False, False, True]

@@ -13,6 +13,7 @@ import torch.multiprocessing as mp
 
 import burst
 import reference
+from burst import programs
 
 IDS = torch.tensor([0] * 13 + [1] * 22 + [2] * 13)
 
@@ -107,6 +108,32 @@ def compiled():
         assert torch.equal(x, y)
 
 
+def keys_that_grow():
+    """A decoding loop over ranks, which append keys in place: each position belongs to
+    one of them in turn. Rank 0 has the query."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    q, keys, values = reference.draw(1, 4, 2, 1, 48, 16)
+    cache = [x.new_zeros(1, 2, 12, 16) for x in (keys, values)]
+    modules = []
+    compile = programs.Program.compile
+    programs.Program.compile = staticmethod(
+        lambda module, target="cpu": modules.append(module) or compile(module, target))
+    for n in range(48):
+        if n % ranks == rank:
+            for held, x in zip(cache, (keys, values)):
+                held[:, :, n // ranks] = x[:, :, n]
+        cp = burst.Sequence(dist.group.WORLD, "striped", length=1, key_length=n + 1)
+        count = cp.layout.local_length(rank, n + 1)
+        found = burst.attention(q if rank == 0 else q[:, :, :0], *(x[:, :, :count] for x in cache),
+                                sequence=cp, return_lse=True)
+        if rank == 0 and n % 7 == 0:
+            for x, y in zip(found, reference.attention(q, keys[:, :, :n + 1],
+                                                       values[:, :, :n + 1])):
+                reference.assert_close(x, y)
+    programs.Program.compile = compile
+    assert ["?" in module for module in modules] == [False, True]
+
+
 def all_cases():
     for case in CASES:
         try:
@@ -115,6 +142,7 @@ def all_cases():
             raise AssertionError(f"rank {dist.get_rank()} of {case}") from error
         dist.barrier()
     compiled()
+    keys_that_grow()
     offsets()
     dist.barrier()
 

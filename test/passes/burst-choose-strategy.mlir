@@ -317,6 +317,20 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   return %o : tensor<1x?x1x4xf32>
 }
 
+// Of a few queries the keys are those of a cache.
+func.func @decode(%q: tensor<1x1x1x4xf32>, %k: tensor<1x?x1x4xf32>) -> tensor<1x1x1x4xf32> {
+  // expected-remark @below {{chosen | Category:strategy | Function=decode | Reason="assuming Sk = 8192", bytes=20,}}
+  // expected-remark @below {{strategy=ring_kv}}
+  // expected-remark @below {{strategy=all_gather}}
+  // expected-remark @below {{strategy=gather_q}}
+  // expected-remark @below {{strategy=direct_kv}}
+  // expected-remark @below {{strategy=direct_q}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
+      : (tensor<1x1x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
+      -> (tensor<1x1x1x4xf32>, tensor<1x1x1xf32>)
+  return %o : tensor<1x1x1x4xf32>
+}
+
 func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x4xf32> {
   // expected-remark @below {{assuming the mask keeps everything", bytes=128, compute_us=0.0, exposed_us=10.0, hidden_us=0.0, peak_bytes=320, strategy=ring_kv}}
   // expected-remark @below {{strategy=ring_q}}
