@@ -10,12 +10,24 @@ using namespace burst::tiling;
 /// begun and merged for it would count.
 static constexpr int64_t enoughTasks = 128, leastTiles = 2;
 
-/// The most positions of a segment of any owner.
-static int64_t largestSegment(const Layout &layout, int64_t extent) {
-  int64_t most = 0;
-  for (int64_t owner = 0; owner < layout.numOwners(); ++owner)
-    for (const Segment &segment : layout.segments(owner, extent))
-      most = std::max(most, segment.count);
+namespace {
+/// The segments of any owner that have positions: how many they are, and how
+/// many the largest one has.
+struct Segments {
+  int64_t count = 0, largest = 0;
+};
+} // namespace
+
+static Segments segmentsOf(const Layout &layout, int64_t extent) {
+  Segments most;
+  for (int64_t owner = 0; owner < layout.numOwners(); ++owner) {
+    int64_t count = 0;
+    for (const Segment &segment : layout.segments(owner, extent)) {
+      count += segment.count != 0;
+      most.largest = std::max(most.largest, segment.count);
+    }
+    most.count = std::max(most.count, count);
+  }
   return most;
 }
 
@@ -27,20 +39,20 @@ std::optional<FewQueries> FewQueries::find(ring::AttendOp op, int64_t rows,
   std::optional<int64_t> queries = getConstantIntValue(op.getQueryExtent());
   Layout layout = op.getQueryLayout().getValue();
   // Of a longer sequence, nobody has few.
-  if (!queries || layout.all || *queries / layout.parts > rows ||
+  if (!queries || *queries / layout.numOwners() > rows ||
       sizeOf(op.getQuery(), 3) % panel != 0 ||
       sizeOf(op.getValue(), 3) % panel != 0)
     return std::nullopt;
   int64_t heads = sizeOf(op.getQuery(), 2) / sizeOf(op.getKey(), 2);
-  int64_t positions = largestSegment(layout, *queries);
-  if (positions == 0 || layout.numSegments() * positions * heads > rows)
+  Segments segments = segmentsOf(layout, *queries);
+  if (segments.count == 0 || segments.count * segments.largest * heads > rows)
     return std::nullopt;
-  FewQueries found{positions, heads, /*isSplit=*/true};
+  FewQueries found{segments.largest, heads, /*isSplit=*/true};
   if (std::optional<int64_t> keys = getConstantIntValue(op.getKeyExtent())) {
     Layout keyLayout = op.getKeyLayout().getValue();
     found.isSplit = keyLayout.numSegments() *
                         static_cast<int64_t>(llvm::divideCeil(
-                            largestSegment(keyLayout, *keys), columns)) >
+                            segmentsOf(keyLayout, *keys).largest, columns)) >
                     leastTiles;
   }
   return found;

@@ -12,6 +12,7 @@
 // RUN: %{lower} %t/few.mlir | FileCheck %t/few.mlir
 // RUN: %{lower} %t/few-short.mlir | FileCheck %t/few-short.mlir
 // RUN: %{lower} %t/few-hops.mlir | FileCheck %t/few-hops.mlir
+// RUN: %{lower} %t/few-gathered.mlir | FileCheck %t/few-gathered.mlir
 // RUN: %{lower} %t/not-few.mlir | FileCheck %t/not-few.mlir
 // REDEFINE: %{options} = rows=8 columns=32 strip=4
 // RUN: %{lower} %t/masked.mlir | FileCheck %t/masked.mlir
@@ -221,6 +222,24 @@ shard.grid @cp(shape = 1)
 !l = tensor<2x4x1xf32>
 func.func @short(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> : (!q, !k, !k) -> (!q, !l)
+  return %o, %lse : !q, !l
+}
+
+// So it is with the queries of all ranks, where each attends its own keys.
+//
+//--- few-gathered.mlir
+// CHECK-NOT: @gathered_pack
+// CHECK-LABEL: func.func private @gathered_attend(
+// CHECK: memref.alloca() {{.*}} : memref<2x16xf32>
+// CHECK: tile.multiply {{.*}} by_rows
+// CHECK-LABEL: func.func private @gathered_merge_parts(
+shard.grid @cp(shape = 4)
+!q = tensor<1x3x4x16xf32>
+!k = tensor<1x1024x2x16xf32>
+!l = tensor<1x4x3xf32>
+func.func @gathered(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
+  %o, %lse = burst.attention %q, %k, %v sequence <@cp, contiguous> strategy <gather_q>
+      : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
 }
 
