@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from burst import hf, integrations
     from burst.checking import check
     from burst.context import context_parallel
+    from burst.kv_cache import with_kvcache
     from burst.torch_functions import flex_attention, scaled_dot_product_attention, varlen
 
 # What needs PyTorch to be imported is imported where it is used.
 _LAZY = {"check": "checking", "context_parallel": "context",
          "flex_attention": "torch_functions",
-         "scaled_dot_product_attention": "torch_functions", "varlen": "torch_functions"}
+         "scaled_dot_product_attention": "torch_functions", "varlen": "torch_functions",
+         "with_kvcache": "kv_cache"}
 
 
 def __getattr__(name: str) -> Any:
@@ -41,4 +43,5 @@ __all__ = [
     "ArgumentError", "Code", "Compiled", "DeadlineError", "Error", "Layout", "MpiWorld",
     "OutOfMemoryError", "Parameter", "Plan", "Program", "Sequence", "TracingError", "attention",
     "check", "compile", "context_parallel", "explain", "flex_attention", "hf", "integrations",
-    "load", "merge", "scaled_dot_product_attention", "table", "varlen", "where"]
+    "load", "merge", "scaled_dot_product_attention", "table", "varlen", "where",
+    "with_kvcache"]

@@ -142,41 +142,44 @@ def _added(table: torch.Tensor) -> tracing.Function:
 def varlen(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.Tensor,
            cu_seqlens_k: torch.Tensor | None = None, *, causal: bool = False,
            window: tuple[int, int] = (-1, -1), softcap: float = 0.0,
-           scale: float | None = None, return_lse: bool = False) -> Any:
+           scale: float | None = None, return_lse: bool = False,
+           seqused_k: torch.Tensor | None = None,
+           block_table: torch.Tensor | None = None) -> Any:
     """Attention of packed sequences (THD), as flash_attn_varlen_func has it.
 
     q is (tokens, heads, dim), k and v are (tokens, heads, dim); sequence n has the
     tokens from cu_seqlens[n] to cu_seqlens[n + 1], of k and v those of
-    cu_seqlens_k, which is cu_seqlens where it is left out. In each sequence masks
-    count from the last query and key: causal keeps d = i + lk - lq - j >= 0,
-    window = (left, right) keeps -right <= d <= left, and -1 is no bound; softcap
-    is C * tanh(s / C), and none where it is 0. lse is (heads, tokens).
+    cu_seqlens_k, which is cu_seqlens where it is left out, or the first
+    seqused_k[n] of these. In each sequence masks count from the last query and key:
+    causal keeps d = i + lk - lq - j >= 0, window = (left, right) keeps
+    -right <= d <= left, and -1 is no bound; softcap is C * tanh(s / C), and none
+    where it is 0. lse is (heads, tokens).
     """
     cu_q = _offsets(cu_seqlens, "cu_seqlens", q)
     cu_k = cu_q if cu_seqlens_k is None else _offsets(cu_seqlens_k, "cu_seqlens_k", k)
     if cu_q.numel() != cu_k.numel():
         raise ValueError(f"cu_seqlens_k: {cu_k.numel() - 1} sequences, cu_seqlens has "
                          f"{cu_q.numel() - 1}")
-    left, right = window
-    if left < -1 or right < -1:
-        raise ValueError(f"window: sides are at least 0, or -1 for no bound, got {window}")
-    if softcap < 0:
-        raise ValueError(f"softcap: positive, or 0 for none, got {softcap}")
-    if causal:
-        right = 0
-    query_ids, query_places = _places(cu_q, cu_k)
-    key_ids, key_places = _places(cu_k, cu_k)
+    if block_table is not None:
+        raise ValueError("block_table: keys are packed here; burst.with_kvcache reads pages")
+    left, right = sides(causal, window, softcap)
+    ends = cu_k[1:]
+    if seqused_k is not None:
+        used = seqused_k.cpu()
+        if used.is_floating_point() or used.shape != ends.shape or \
+                bool(((used < 0) | (used > ends - cu_k[:-1])).any()):
+            raise ValueError(f"seqused_k: for each of the {ends.numel()} sequences at most its "
+                             f"number of keys is wanted, got {seqused_k}")
+        ends = cu_k[:-1] + used
+    query_ids, query_places = _places(cu_q, ends)
+    key_ids, key_places = _places(cu_k, cu_k[1:])
+    key_ids[key_places >= ends[key_ids]] = -1
 
     def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
         kept = query_ids[i] == key_ids[j]
         if left < 0 and right < 0:
             return kept
-        d = query_places[i] - key_places[j]
-        if left >= 0:
-            kept = kept & (d <= left)
-        if right >= 0:
-            kept = kept & (d >= -right)
-        return kept
+        return within(kept, query_places[i] - key_places[j], left, right)
 
     def score(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         return softcap * torch.tanh(s / softcap)
@@ -200,12 +203,31 @@ def _offsets(offsets: torch.Tensor, name: str, packed: torch.Tensor) -> torch.Te
     return offsets
 
 
-def _places(own: torch.Tensor, keys: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def sides(causal: bool, window: tuple[int, int], softcap: float) -> tuple[int, int]:
+    """How far the window of a mask reaches to the left and to the right."""
+    left, right = window
+    if left < -1 or right < -1:
+        raise ValueError(f"window: sides are at least 0, or -1 for no bound, got {window}")
+    if softcap < 0:
+        raise ValueError(f"softcap: positive, or 0 for none, got {softcap}")
+    return left, 0 if causal else right
+
+
+def within(kept: Any, d: Any, left: int, right: int) -> Any:
+    """Of what is kept, what lies in a window."""
+    if left >= 0:
+        kept = kept & (d <= left)
+    if right >= 0:
+        kept = kept & (d >= -right)
+    return kept
+
+
+def _places(own: torch.Tensor, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Which sequence each token is of, and its place, so that the last query of a
-    sequence has the place of its last key."""
+    sequence has the place of its last key, in front of the end of these."""
     lengths = own[1:] - own[:-1]
     ids = torch.repeat_interleave(torch.arange(lengths.numel()), lengths)
-    places = torch.arange(int(own[-1])) + (keys[1:] - own[1:])[ids]
+    places = torch.arange(int(own[-1])) + (ends - own[1:])[ids]
     return ids.to(torch.int32), places.to(torch.int32)
 
 
