@@ -5,6 +5,8 @@
 #include "passes/Explain/Explain.h"
 #include "passes/Proof/Prove.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
 namespace burst {
 #define GEN_PASS_DEF_PLANPASS
 #include "passes/Passes.h.inc"
@@ -44,14 +46,23 @@ std::string burst::tensorName(func::FuncOp program, int number) {
   return "";
 }
 
+SmallVector<int64_t> burst::axesOfSeveral(func::FuncOp program) {
+  SmallVector<int64_t> axes;
+  for (int64_t axis : llvm::seq(ring::gridOf(program).getRank()))
+    if (ring::groupOf(program, axis).size > 1)
+      axes.push_back(axis);
+  return axes.size() > 1 ? axes : SmallVector<int64_t>();
+}
+
 llvm::json::Object burst::toJson(func::FuncOp program,
                                  const std::vector<Traffic> &traffic) {
   llvm::json::Array ranks;
+  bool hasSeveralAxes = !axesOfSeveral(program).empty();
   for (auto [rank, found] : llvm::enumerate(traffic)) {
     llvm::json::Object bytes;
     for (auto [argument, sent] : found.sentBytes)
       bytes[tensorName(program, argument)] = sent;
-    ranks.push_back(llvm::json::Object{
+    llvm::json::Object ofRank{
         {"rank", static_cast<int64_t>(rank)},
         {"hops", found.hops},
         {"messages", found.messages},
@@ -59,7 +70,10 @@ llvm::json::Object burst::toJson(func::FuncOp program,
         {"bytes_sent_by_tensor", std::move(bytes)},
         {"peak_slices", found.peakSlices},
         {"peak_bytes", found.peakBytes},
-    });
+    };
+    if (hasSeveralAxes)
+      ofRank["bytes_sent_by_axis"] = llvm::json::Array(found.sentByAxis);
+    ranks.push_back(std::move(ofRank));
   }
   return llvm::json::Object{{"program", program.getName()},
                             {"ranks", static_cast<int64_t>(traffic.size())},

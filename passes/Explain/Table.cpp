@@ -3,6 +3,7 @@
 #include "passes/Explain/Table.h"
 
 #include "dialect/Ring/Slices.h"
+#include "passes/Plan.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,7 +34,7 @@ static std::string messageText(const Message &message) {
 
 Table::Table(func::FuncOp program, int64_t maxRanks, raw_ostream &os)
     : ranks(ring::numRanks(program)), shown(std::min(maxRanks, ranks)),
-      maxSlices(ring::getMaxSlices(program)),
+      axes(axesOfSeveral(program)), maxSlices(ring::getMaxSlices(program)),
       recorder(shown, ring::shardingOf(program).sequence), os(os) {
   drawing.title =
       llvm::formatv("program @{0}, {1} ranks", program.getName(), ranks);
@@ -122,17 +123,28 @@ void Table::printHops() {
   }
 }
 
+/// Below what is sent.
+static std::string onAxis(int64_t axis) {
+  return "  on [" + std::to_string(axis) + "]";
+}
+
 void Table::printRanks(const std::vector<Traffic> &traffic) {
-  std::vector<std::string> bytes, peaks;
-  for (const Traffic &found : ArrayRef(traffic).take_front(shown)) {
-    bytes.push_back(bytesText(found.totalBytes()));
-    peaks.push_back(bytesText(found.peakBytes));
-  }
-  for (const std::string &cell : llvm::concat<const std::string>(bytes, peaks))
-    width = std::max(width, cell.size());
+  std::vector<std::pair<std::string, std::vector<std::string>>> rows;
+  auto add = [&](const std::string &head, auto &&amount) {
+    std::vector<std::string> &cells = rows.emplace_back().second;
+    rows.back().first = head;
+    for (const Traffic &found : ArrayRef(traffic).take_front(shown)) {
+      cells.push_back(bytesText(amount(found)));
+      width = std::max(width, cells.back().size());
+    }
+  };
+  add("sent", [](const Traffic &t) { return t.totalBytes(); });
+  for (int64_t axis : axes)
+    add(onAxis(axis), [axis](const Traffic &t) { return t.sentByAxis[axis]; });
+  add("peak memory", [](const Traffic &t) { return t.peakBytes; });
   os << "\n";
-  printRow("sent", bytes);
-  printRow("peak memory", peaks);
+  for (const auto &[head, cells] : rows)
+    printRow(head, cells);
 }
 
 /// The ranks with the least and the most.
@@ -148,6 +160,9 @@ void Table::printExtremes(const std::vector<Traffic> &traffic,
   };
   os << drawing.title << "; " << option << "=N shows what N of them do\n\n";
   print("sent", [](const Traffic &t) { return t.totalBytes(); });
+  for (int64_t axis : axes)
+    print(onAxis(axis),
+          [axis](const Traffic &t) { return t.sentByAxis[axis]; });
   print("peak memory", [](const Traffic &t) { return t.peakBytes; });
 }
 
@@ -155,8 +170,15 @@ void Table::printProof(const ScheduleProof &proof) {
   int64_t all = 0;
   for (const Traffic &found : proof.traffic)
     all += found.totalBytes();
-  os << "\nsent by all ranks: " << bytesText(all) << "\n"
-     << "proved " << proofText(proof.proved) << ":\n        each of "
+  os << "\nsent by all ranks: " << bytesText(all);
+  for (int64_t axis : axes) {
+    int64_t along = 0;
+    for (const Traffic &found : proof.traffic)
+      along += found.sentByAxis[axis];
+    os << (axis == axes.front() ? "; " : ", ") << bytesText(along) << " on ["
+       << axis << "]";
+  }
+  os << "\nproved " << proofText(proof.proved) << ":\n        each of "
      << proof.computed - proof.wasted
      << " pairs of segments that the mask needs is computed once, "
      << proof.dropped << " are dropped;\n";

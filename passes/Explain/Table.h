@@ -35,6 +35,7 @@ private:
   void printRow(llvm::StringRef head, llvm::ArrayRef<std::string> cells);
 
   int64_t ranks, shown;
+  llvm::SmallVector<int64_t> axes;   ///< by which bytes are told
   mlir::DenseI64ArrayAttr maxSlices; ///< see ring::maxSlicesAttr
   Recorder recorder;
   bool hasStates = false, hasGradients = false; ///< that travel

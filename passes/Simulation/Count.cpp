@@ -25,6 +25,7 @@ using ByRank = std::array<T, LaneValues::width>;
 /// What ranks sent and held.
 struct Counts {
   llvm::SmallVector<std::pair<int, ByRank<int64_t>>, 4> sent; ///< by argument
+  std::vector<ByRank<int64_t>> sentByAxis;
   ByRank<int64_t> messages{}, held{}, peak{};
 
   ByRank<int64_t> &sentOf(int argument) {
@@ -42,7 +43,9 @@ class Simulation::Impl::Together final : public Environment {
 public:
   Together(Impl &impl, const Trace &trace, int64_t first)
       : impl(impl), trace(trace), first(first),
-        count(std::min(LaneValues::width, impl.ranksInAll - first)) {}
+        count(std::min(LaneValues::width, impl.ranksInAll - first)) {
+    counts.sentByAxis.resize(impl.strides.size());
+  }
 
   /// False where they cannot be run so.
   bool run(ArrayRef<Argument> arguments);
@@ -137,11 +140,19 @@ bool Simulation::Impl::Together::start(const StartSite &site,
     counts.messages[lane] += sends;
     arrives |= static_cast<uint64_t>(*arrived != 0) << lane;
   }
+  int64_t bytesOfPosition = 0;
   for (auto [argument, bytes] : start.tensors) {
     ByRank<int64_t> &sums = counts.sentOf(argument);
     for (int64_t lane = 0; lane < count; ++lane)
       sums[lane] += bytes * positions[lane];
+    bytesOfPosition += bytes;
   }
+  for (int64_t lane = 0; lane < count; ++lane)
+    if (positions[lane] != 0) {
+      int64_t rank = first + lane;
+      size_t axis = impl.axisBetween(rank, site.group.member(rank, to[lane].i));
+      counts.sentByAxis[axis][lane] += bytesOfPosition * positions[lane];
+    }
   received.push_back(arrives);
   if (start.isSlice)
     for (int64_t lane = 0; lane < count; ++lane) {
@@ -189,6 +200,9 @@ void Simulation::Impl::Together::record() const {
       if (sums[lane] != 0)
         impl.countBytes(rank, argument, sums[lane]);
     Traffic &traffic = impl.traffic[rank];
+    for (auto [sum, sums] :
+         llvm::zip_equal(traffic.sentByAxis, counts.sentByAxis))
+      sum += sums[lane];
     traffic.messages = counts.messages[lane];
     traffic.hops = impl.traffic.front().hops;
     traffic.peakBytes = impl.traffic.front().peakBytes;

@@ -32,6 +32,23 @@ void Simulation::Impl::countBytes(int64_t rank, int argument, int64_t bytes) {
   sent[rank].push_back({argument, bytes});
 }
 
+/// The first axis of the grid in which ranks differ.
+size_t Simulation::Impl::axisBetween(int64_t rank, int64_t to) const {
+  size_t axis = 0;
+  while (axis + 1 < strides.size() &&
+         rank / strides[axis] == to / strides[axis])
+    ++axis;
+  return axis;
+}
+
+/// Tensor `index` of a transfer is handed over to a rank.
+void Simulation::Impl::countSent(Transfer &transfer, int64_t to, size_t index,
+                                 int64_t bytes) {
+  transfer.sentBytes += bytes;
+  countBytes(transfer.rank, transfer.tensors[index]->argument, bytes);
+  traffic[transfer.rank].sentByAxis[axisBetween(transfer.rank, to)] += bytes;
+}
+
 /// Whether `to` receives of tensor `index` what `from` sends.
 bool Simulation::Impl::checkMatch(const Transfer &from, const Transfer &to,
                                   size_t index, int64_t sent) {
@@ -61,8 +78,7 @@ bool Simulation::Impl::matchAllToAll(Transfer &from, Transfer &to) {
       return refuse(to, llvm::formatv("exchanges another tensor {0} than rank "
                                       "{1}",
                                       i, from.rank));
-    from.sentBytes += from.legBytes[i];
-    countBytes(from.rank, from.tensors[i]->argument, from.legBytes[i]);
+    countSent(from, to.rank, i, from.legBytes[i]);
     semantics->exchange(from, to, i);
     if (listener)
       listener->delivers(from, to, i);
@@ -88,10 +104,8 @@ bool Simulation::Impl::match(Transfer &from, Transfer &to) {
     int64_t bytes = positionBytes(tensor, from.dims[i]) * from.sentCount;
     if (!checkMatch(from, to, i, bytes))
       return false;
-    if (!isCopy) {
-      from.sentBytes += bytes;
-      countBytes(from.rank, tensor.argument, bytes);
-    }
+    if (!isCopy)
+      countSent(from, to.rank, i, bytes);
     TensorRef received = semantics->deliver(from, to, i);
     received->argument = tensor.argument;
     received->sharding = tensor.sharding;
@@ -115,8 +129,7 @@ void Simulation::Impl::takeAlone(Transfer &transfer) {
           transfer.legBytes.empty()
               ? positionBytes(tensor, transfer.dims[i]) * transfer.sentCount
               : transfer.legBytes[i];
-      transfer.sentBytes += bytes;
-      countBytes(transfer.rank, tensor.argument, bytes);
+      countSent(transfer, transfer.to, i, bytes);
       if (listener) {
         Transfer receiver{}; // which is asked whose it is
         receiver.rank = transfer.to;

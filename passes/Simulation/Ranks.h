@@ -11,6 +11,8 @@
 
 #include "passes/Simulation/SimulatedOp.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+
 namespace burst {
 
 /// A function the program calls, and what it gave for which arguments: it
@@ -116,6 +118,8 @@ public:
         ranksInAll(ring::numRanks(function)),
         sharding(ring::shardingOf(function)), parts(sharding.sequence.size),
         shards(parts) {
+    for (int64_t axis : llvm::seq(ring::gridOf(function).getRank()))
+      strides.push_back(ring::groupOf(function, axis).stride);
     hasGathers = function
                      .walk([](ring::TransferOpInterface op) {
                        return op.isGather() || op.isAllToAll()
@@ -165,6 +169,8 @@ private:
     return {slices[transfer.rank][kind], ofChannel};
   }
   void countBytes(int64_t rank, int argument, int64_t bytes);
+  void countSent(Transfer &transfer, int64_t to, size_t index, int64_t bytes);
+  size_t axisBetween(int64_t rank, int64_t to) const;
   const FreshMemory &memoryOf(const ExternalCall &call);
   const StartSite &siteOf(ring::TransferOpInterface op,
                           const ExternalCall &call);
@@ -200,6 +206,8 @@ private:
   std::vector<std::array<GaugeRef, numTransferKinds>> slices;
   /// By rank, what it sent of each tensor: of few.
   std::vector<llvm::SmallVector<std::pair<int, int64_t>, 4>> sent;
+  /// By axis of the grid, how far apart its neighbors are.
+  llvm::SmallVector<int64_t> strides;
 };
 
 /// One rank: its frame, and the ops that leave it.

@@ -214,6 +214,8 @@ void Simulation::Impl::reset() {
   ranks.clear();
   failure = Counterexample();
   traffic.assign(ranksInAll, Traffic());
+  for (Traffic &found : traffic)
+    found.sentByAxis.resize(strides.size());
   sent.assign(ranksInAll, {});
   results.assign(ranksInAll, {});
   slices.clear();

@@ -208,6 +208,9 @@ struct Traffic {
   /// states, and the slots that its transfers receive into.
   int64_t peakBytes = 0;
 
+  /// Bytes by axis of the grid: the first in which sender and receiver differ.
+  llvm::SmallVector<int64_t, 2> sentByAxis;
+
   int64_t totalBytes() const;
 };
 

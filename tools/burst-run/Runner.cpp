@@ -532,6 +532,9 @@ void Runner::printJson() {
     planned.push_back(traffic.totalBytes());
     plannedPeaks.push_back(traffic.peakBytes);
   }
+  llvm::json::Array plannedByAxis;
+  for (const Traffic &traffic : proof.traffic)
+    plannedByAxis.push_back(llvm::json::Array(traffic.sentByAxis));
   llvm::json::Object times;
   for (const auto &[name, value] : seconds)
     times[name] = value;
@@ -550,6 +553,8 @@ void Runner::printJson() {
       {"proved", proofText(proof.proved)},
       {"seconds", std::move(times)},
   };
+  if (!axesOfSeveral(program).empty())
+    object["bytes_planned_by_axis"] = std::move(plannedByAxis);
   if (options.checkRows)
     object["pass"] = passed();
   llvm::outs() << llvm::formatv("{0:2}\n",

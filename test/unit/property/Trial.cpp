@@ -264,6 +264,7 @@ void test::expectPlanned(const Trial &trial) {
     const Traffic &moved = trial.traffic[rank];
     const Traffic &planned = trial.proof.traffic[rank];
     EXPECT_EQ(moved.sentBytes, planned.sentBytes) << "rank " << rank;
+    EXPECT_EQ(moved.sentByAxis, planned.sentByAxis) << "rank " << rank;
     EXPECT_EQ(moved.messages, planned.messages) << "rank " << rank;
     EXPECT_EQ(moved.hops, planned.hops) << "rank " << rank;
     EXPECT_EQ(moved.peakSlices, planned.peakSlices) << "rank " << rank;

@@ -146,6 +146,7 @@ TEST_P(TestRing, IsProvedAndPlanned) {
   EXPECT_EQ(after.wasted, 0);
   for (auto [a, b] : llvm::zip_equal(before.traffic, after.traffic)) {
     EXPECT_EQ(a.sentBytes, b.sentBytes);
+    EXPECT_EQ(a.sentByAxis, b.sentByAxis);
     EXPECT_EQ(a.messages, b.messages);
     EXPECT_EQ(a.peakSlices, b.peakSlices);
     EXPECT_EQ(a.peakBytes, b.peakBytes);
