@@ -29,8 +29,22 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
   static void choose(AttentionInterface op, const Choice &choice) {
     for (auto [index, candidate] : llvm::enumerate(choice.candidates))
       report(op, choice, candidate, index == choice.chosen);
+    for (const Refused &refused : choice.refused)
+      report(op, refused);
     if (!choice.isPinned)
       op->setAttr("strategy", choice.candidates[*choice.chosen].pin);
+  }
+
+  static remark::RemarkOpts optionsOf(AttentionInterface op, StringRef name) {
+    return remark::RemarkOpts::name(name)
+        .category("strategy")
+        .function(op->getParentOfType<func::FuncOp>().getName());
+  }
+
+  static void report(AttentionInterface op, const Refused &refused) {
+    remark::analysis(op.getLoc(), optionsOf(op, "unsupported"))
+        << remark::metric("strategy", refused.pin.getText())
+        << remark::reason("{0}", refused.why);
   }
 
   static void report(AttentionInterface op, const Choice &choice,
@@ -38,9 +52,7 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
     StringRef name = isChosen          ? (choice.isPinned ? "pinned" : "chosen")
                      : !candidate.fits ? "ruled-out"
                                        : "alternative";
-    auto options = remark::RemarkOpts::name(name)
-                       .category("strategy")
-                       .function(op->getParentOfType<func::FuncOp>().getName());
+    remark::RemarkOpts options = optionsOf(op, name);
     auto remark = isChosen ? remark::passed(op.getLoc(), options)
                            : remark::analysis(op.getLoc(), options);
     auto microseconds = [](double seconds) {
@@ -56,6 +68,9 @@ struct ChooseStrategy : burst::impl::ChooseStrategyPassBase<ChooseStrategy> {
            << remark::metric("compute_us", microseconds(cost.compute))
            << remark::metric("hidden_us", microseconds(cost.hidden))
            << remark::metric("exposed_us", microseconds(cost.exposed));
+    for (int64_t axis : choice.axes)
+      remark << remark::metric("bytes_axis_" + std::to_string(axis),
+                               bytes(cost.bytesAlong(axis)));
     std::string reason = choice.assumptions;
     if (!candidate.fits)
       reason +=

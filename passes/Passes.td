@@ -176,7 +176,7 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     which says bandwidth or latency; of what goes along several axes the slowest
     counts. Links of two axes are used at the same time.
 
-    `ring_scores` is a baseline: it is never chosen.
+    `ring_scores` is a baseline: it is never chosen, and listed only where it is pinned.
 
     Of memory, a rank needs operands, results, and beside them
 
@@ -200,6 +200,18 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     most, and microseconds of transfers that are hidden behind computation and that
     are exposed. These are the bytes of `ring-plan`, but for what is assumed, and
     where shards are uneven: then memory is that of the largest ones.
+
+    On a grid of which several axes have several ranks, bytes are told by axis, too, as
+    in `bytes_axis_0=896, bytes_axis_1=2688`. A message goes along the first axis in
+    which its sender and its receiver differ, so what leaves a node goes along the
+    axis of nodes. Of an all-to-all that is one of the axes of the exchange, of a
+    double ring the axis of each ring; of one ring over G x I ranks, without a mask,
+    one hop in I leaves the node. Their sum is the bytes that a rank sends.
+
+    Remarks are named for what became of a strategy: `chosen` or `pinned`,
+    `alternative`, `ruled-out` where a rank has not the memory, and `unsupported` where
+    it cannot compute this attention; the reason says why, also for `ulysses` along
+    each of the last axes of the sequence.
 
     Input: `burst.attention_backward ... sequence <@cp, zigzag>`. Output: the same
     with `strategy <ring_q>`.
@@ -570,10 +582,12 @@ def PlanPass : Pass<"ring-plan", "::mlir::ModuleOp"> {
   let summary = "prints what each rank sends and holds, as JSON";
   let description = [{
     Evaluates every rank's program without data: hops, messages, bytes sent per
-    tensor, peak bytes and peak received slices. One JSON object per program, on
-    the standard output. Peak bytes are those of tensors, state and slices. What a
-    transport keeps comes on top, which is known when it is made: `ipc` keeps its
-    `buffer_bytes` for each rank, in the memory of each GPU.
+    tensor, peak bytes and peak received slices; where several axes of the grid have
+    several ranks, also bytes sent by axis, which is the first in which sender and
+    receiver differ. One JSON object per program, on the standard output. Peak bytes
+    are those of tensors, state and slices. What a transport keeps comes on top, which
+    is known when it is made: `ipc` keeps its `buffer_bytes` for each rank, in the
+    memory of each GPU.
   }];
   let options = [
     ListOption<"extents", "extents", "int64_t",
@@ -589,8 +603,10 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
     pair of segments), which slices, states and gradients it sends, and the bytes.
     The same is drawn into a file, where one is named. A module that is not lowered yet is
     lowered on a copy, and what `burst-choose-strategy` weighs for each attention is
-    printed first. Of a grid of more than 64 ranks a summary is printed: what the ranks
-    send and hold at least and at most, and what was proved. `max-ranks` shows the first of them.
+    printed first, with what cannot compute it and why. Where several axes of the grid
+    have several ranks, what is sent is told by axis. Of a grid of more than 64 ranks a
+    summary is printed: what the ranks send and hold at least and at most, and what was
+    proved. `max-ranks` shows the first of them.
   }];
   let options = [
     Option<"maxRanks", "max-ranks", "int64_t", "16",

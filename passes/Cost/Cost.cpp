@@ -12,7 +12,8 @@ Workload::Workload(const AttentionSizes &sizes, int64_t elementBytes,
     : sizes(sizes), elementBytes(elementBytes), stateBytes(stateBytes),
       isBackward(isBackward), whole(wanted),
       queriesOfRank(wanted.largest(sizes.queries)),
-      keysOfRank(wanted.largest(sizes.keys)), layout(wanted) {
+      keysOfRank(wanted.largest(sizes.keys)), layout(wanted),
+      axes{{0, wanted.parts}} {
   layout.parts = std::min(wanted.parts, maxExactRanks);
   hopsOfStep =
       static_cast<double>(wanted.parts) / static_cast<double>(layout.parts);
@@ -80,6 +81,12 @@ public:
 
   /// Positions that go from rank to rank, times hops, of all ranks.
   int64_t travelled() const;
+  /// The same along each axis: of slices, and of what follows them, which in
+  /// the end goes to the owner.
+  struct Travelled {
+    int64_t slices = 0, behind = 0;
+  };
+  llvm::SmallVector<Travelled> travelledByAxis() const;
   /// The most positions of a slice that a rank sends at `hop`.
   int64_t sent(int64_t hop) const;
   /// The most positions of which what follows the slice was added to at `hop`,
@@ -135,6 +142,25 @@ int64_t Ring::travelled() const {
   return sum;
 }
 
+llvm::SmallVector<Ring::Travelled> Ring::travelledByAxis() const {
+  llvm::SmallVector<Travelled> result(workload.axes.size());
+  auto along = [&](int64_t from, int64_t to) -> Travelled & {
+    return result[axisBetween(workload.axes, from, to)];
+  };
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (int64_t b = 0; b < segments; ++b) {
+      int64_t positions = count[owner * segments + b];
+      int64_t far = reach[owner * segments + b];
+      for (int64_t hop = 0; hop < far; ++hop) {
+        int64_t next = rankAt(owner, hop + 1);
+        along(rankAt(owner, hop), next).slices += positions;
+        int64_t to = hop + 1 == far ? owner : rankAt(owner, hop + 2);
+        along(next, to).behind += positions;
+      }
+    }
+  return result;
+}
+
 int64_t Ring::most(llvm::function_ref<bool(int64_t)> travels) const {
   int64_t largest = 0;
   for (int64_t owner = 0; owner < parts; ++owner) {
@@ -169,7 +195,15 @@ Estimate &Estimate::operator+=(const Estimate &other) {
   hidden += other.hidden;
   exposed += other.exposed;
   buffers += other.buffers;
+  for (auto [axis, count] : llvm::enumerate(other.bytesByAxis))
+    addAlong(static_cast<int64_t>(axis), count);
   return *this;
+}
+
+void Estimate::addAlong(int64_t axis, double count) {
+  if (axis >= static_cast<int64_t>(bytesByAxis.size()))
+    bytesByAxis.resize(axis + 1);
+  bytesByAxis[axis] += count;
 }
 
 /// Slices take turns in two buffers, or fill one where they are sent once. What
@@ -198,6 +232,18 @@ Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
   result.bytes = batch * static_cast<double>(ring.travelled()) *
                  (cargo.slice + cargo.behind) / static_cast<double>(parts);
   double hops = workload.hopsOfStep;
+  if (hops == 1)
+    for (auto [axis, sent] :
+         llvm::zip_equal(workload.axes, ring.travelledByAxis()))
+      result.addAlong(axis.number,
+                      batch *
+                          (static_cast<double>(sent.slices) * cargo.slice +
+                           static_cast<double>(sent.behind) * cargo.behind) /
+                          static_cast<double>(parts));
+  else
+    for (auto [index, axis] : llvm::enumerate(workload.axes))
+      result.addAlong(axis.number,
+                      result.bytes * shareOfNeighbors(workload.axes, index));
   double secondsOfPair =
       workload.operationsOfPair() * batch / hardware.flops / hops;
   for (int64_t step = 0; step <= parts; ++step) {
@@ -220,6 +266,35 @@ Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
     result.exposed += std::max(transfer - compute, 0.0);
   }
   return result;
+}
+
+/// How many places have the same coordinates as one in front of axis `index`.
+static int64_t placesFrom(llvm::ArrayRef<Axis> axes, size_t index) {
+  int64_t places = 1;
+  for (const Axis &axis : axes.drop_front(index))
+    places *= axis.ranks;
+  return places;
+}
+
+size_t burst::axisBetween(llvm::ArrayRef<Axis> axes, int64_t from, int64_t to) {
+  size_t index = 0;
+  while (index + 1 < axes.size() &&
+         from / placesFrom(axes, index + 1) == to / placesFrom(axes, index + 1))
+    ++index;
+  return index;
+}
+
+double burst::shareOfPairs(llvm::ArrayRef<Axis> axes, size_t index) {
+  return static_cast<double>(placesFrom(axes, index) -
+                             placesFrom(axes, index + 1)) /
+         static_cast<double>(placesFrom(axes, 0) - 1);
+}
+
+double burst::shareOfNeighbors(llvm::ArrayRef<Axis> axes, size_t index) {
+  auto shareTo = [&](size_t last) { // along one of the axes up to that
+    return 1 / static_cast<double>(placesFrom(axes, last + 1));
+  };
+  return shareTo(index) - (index == 0 ? 0 : shareTo(index - 1));
 }
 
 double burst::ownBuffers(const Workload &workload) {

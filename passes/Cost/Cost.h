@@ -74,6 +74,21 @@ struct Kept {
   double share = 1;
 };
 
+/// An axis of a grid, by its number, and how many ranks are along it.
+struct Axis {
+  int64_t number, ranks;
+};
+
+/// Along which of `axes` a message goes between two places on them: the first
+/// in which these differ, where the last axis counts fastest. So what leaves a
+/// node goes along the axis of nodes, whatever else differs.
+size_t axisBetween(llvm::ArrayRef<Axis> axes, int64_t from, int64_t to);
+
+/// Of the messages of all places to all others, and of those to the place
+/// ahead, the share that goes along an axis.
+double shareOfPairs(llvm::ArrayRef<Axis> axes, size_t index);
+double shareOfNeighbors(llvm::ArrayRef<Axis> axes, size_t index);
+
 /// An attention on a ring.
 class Workload {
 public:
@@ -102,9 +117,12 @@ public:
   /// `hopsOfStep` hops.
   Layout layout;
   double hopsOfStep = 1;
+  /// The axes over which the sequence is sharded, those of several ranks: axis
+  /// 0 where nothing else is said.
+  llvm::SmallVector<Axis> axes;
   /// How many of the ranks the inner ring of a nest has, those of the last
   /// axis.
-  int64_t innerRanks = 1;
+  int64_t innerRanks() const { return axes.empty() ? 1 : axes.back().ranks; }
 
   const Kept &kept(int64_t queryOwner, int64_t keyOwner, int64_t a,
                    int64_t b) const {
@@ -127,7 +145,8 @@ inline constexpr int64_t maxExactRanks = 64;
 ///
 /// - of a mask whose bounds read what is known at run time only, `bytes` are at
 ///   least those of the plan, as if nothing were dropped; on a grid of more
-///   than maxExactRanks they are close to them;
+///   than maxExactRanks they are close to them, and what goes along which axis
+///   is as if nothing were dropped;
 /// - where shards are uneven, `buffers` are as if the rank held the largest of
 ///   queries and of keys. Masks change nothing: memory for what is dropped is
 ///   there.
@@ -140,7 +159,15 @@ struct Estimate {
   /// the attention: what transfers receive into, states and gradients that are
   /// no results, and what comes for them.
   double buffers = 0;
+  /// Of `bytes` those along each axis of the grid, see axisBetween; of axes
+  /// that are not there, none.
+  llvm::SmallVector<double, 2> bytesByAxis = {};
 
+  double bytesAlong(int64_t axis) const {
+    return axis < static_cast<int64_t>(bytesByAxis.size()) ? bytesByAxis[axis]
+                                                           : 0;
+  }
+  void addAlong(int64_t axis, double count);
   double seconds() const { return compute + exposed; }
   /// Both, one after the other.
   Estimate &operator+=(const Estimate &other);

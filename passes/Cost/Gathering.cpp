@@ -16,6 +16,8 @@ public:
   int64_t positions(int64_t owner, int64_t rank) const;
   /// Those that all ranks receive from others.
   double all() const;
+  /// The share of these along each axis.
+  llvm::SmallVector<double> sharesOfAxes() const;
   /// The most that a rank sends to others, or receives from them.
   double most() const;
   /// The most that a rank sends to the one so far behind it.
@@ -65,6 +67,23 @@ double Needs::all() const {
   return sum;
 }
 
+llvm::SmallVector<double> Needs::sharesOfAxes() const {
+  llvm::ArrayRef<Axis> axes = workload.axes;
+  llvm::SmallVector<double> shares(axes.size());
+  if (axes.size() == 1 || workload.hopsOfStep != 1) {
+    for (auto [index, share] : llvm::enumerate(shares))
+      share = shareOfPairs(axes, index);
+    return shares;
+  }
+  for (int64_t owner = 0; owner < parts; ++owner)
+    for (int64_t rank = 0; rank < parts; ++rank)
+      shares[axisBetween(axes, owner, rank)] += betweenRanks(owner, rank);
+  double whole = all();
+  for (double &share : shares)
+    share /= whole;
+  return shares;
+}
+
 double Needs::most() const {
   double largest = 0;
   for (int64_t rank = 0; rank < parts; ++rank) {
@@ -104,6 +123,16 @@ double Needs::pairsAt(int64_t distance) const {
   return largest;
 }
 
+/// What returns goes along the same axis.
+static void addByAxis(const Workload &workload, const Needs &needs,
+                      Estimate &result) {
+  if (result.bytes == 0)
+    return;
+  for (auto [axis, share] :
+       llvm::zip_equal(workload.axes, needs.sharesOfAxes()))
+    result.addAlong(axis.number, result.bytes * share);
+}
+
 /// Of the latency of a transfer, what each of several at once takes to issue:
 /// assumed, since no network was at hand to measure it.
 static constexpr double issue = 0.1;
@@ -121,6 +150,7 @@ Estimate burst::estimateGathering(const Workload &workload, const Cargo &cargo,
     return result;
   result.bytes = batch * needs.all() * (cargo.slice + cargo.behind) /
                  static_cast<double>(workload.layout.parts);
+  addByAxis(workload, needs, result);
   result.exposed = hardware.latency * (1 + issue * (ranks - 2)) +
                    batch * needs.most() * cargo.slice / hardware.bandwidth;
   for (int64_t distance = 1;
@@ -162,6 +192,7 @@ Estimate burst::estimateDirect(const Workload &workload, const Cargo &cargo,
   if (workload.whole.parts > 1)
     result.bytes = batch * needs.all() * (cargo.slice + cargo.behind) /
                    static_cast<double>(parts);
+  addByAxis(workload, needs, result);
   double secondsOfPair =
       workload.operationsOfPair() * batch / hardware.flops / hops;
   for (int64_t turn = 0; turn <= parts; ++turn) {

@@ -185,7 +185,7 @@ double Nest::pairs(int64_t turn, int64_t hop) const {
 /// The outer ring has two buffers for slices, inner ones as a ring has them;
 /// what follows a slice takes four in each.
 static double receivedBytes(const Workload &workload, const Cargo &cargo) {
-  bool isTwice = cargo.behind != 0 || workload.innerRanks > 2;
+  bool isTwice = cargo.behind != 0 || workload.innerRanks() > 2;
   auto batch = static_cast<double>(workload.sizes.batch);
   auto positions = static_cast<double>(
       cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank);
@@ -211,22 +211,24 @@ struct Turn {
 /// The ranks of an inner ring where those of the whole grid stand for fewer.
 static int64_t innerRanksOf(const Workload &workload) {
   if (workload.layout.parts == workload.whole.parts)
-    return workload.innerRanks;
+    return workload.innerRanks();
   int64_t ranks = 2;
-  while (ranks * 2 <= std::min(workload.innerRanks, workload.layout.parts / 2))
+  while (ranks * 2 <=
+         std::min(workload.innerRanks(), workload.layout.parts / 2))
     ranks *= 2;
   return ranks;
 }
 
 Estimate burst::estimateNest(const Workload &workload, const Cargo &cargo,
                              const Hardware &hardware) {
-  if (workload.innerRanks == 1 || workload.innerRanks == workload.whole.parts)
+  if (workload.innerRanks() == 1 ||
+      workload.innerRanks() == workload.whole.parts)
     return estimateRotation(workload, cargo, hardware);
   Nest nest(workload, cargo, innerRanksOf(workload));
   auto batch = static_cast<double>(workload.sizes.batch);
   auto parts = static_cast<double>(workload.layout.parts);
   double hops = workload.hopsOfStep;
-  double innerHops = static_cast<double>(workload.innerRanks) /
+  double innerHops = static_cast<double>(workload.innerRanks()) /
                      static_cast<double>(nest.inner);
   double outerHops = hops / innerHops;
   Estimate result;
@@ -234,6 +236,12 @@ Estimate burst::estimateNest(const Workload &workload, const Cargo &cargo,
   result.bytes = batch * (cargo.slice + cargo.behind) / parts *
                  (static_cast<double>(nest.innerTravelled()) +
                   static_cast<double>(nest.outerTravelled()) / innerHops);
+  double ofPosition = batch * (cargo.slice + cargo.behind) / parts;
+  result.addAlong(workload.axes.back().number,
+                  ofPosition * static_cast<double>(nest.innerTravelled()));
+  result.addAlong(workload.axes.front().number,
+                  ofPosition * static_cast<double>(nest.outerTravelled()) /
+                      innerHops);
   double secondsOfPair =
       workload.operationsOfPair() * batch / hardware.flops / hops;
   Link shared{hardware.bandwidth, hardware.latency};

@@ -6,6 +6,7 @@
 #include "passes/Strategies/Choice.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -14,9 +15,11 @@ using namespace mlir;
 using namespace burst;
 
 /// A line of the table.
-using Row = std::array<std::string, 6>;
+using Row = SmallVector<std::string>;
 
-static Row rowOf(const Candidate &candidate, bool isChosen) {
+/// With the bytes along each of `axes`.
+static Row rowOf(const Candidate &candidate, ArrayRef<int64_t> axes,
+                 bool isChosen) {
   auto bytes = [](double count) {
     return bytesText(static_cast<int64_t>(std::llround(count)));
   };
@@ -25,16 +28,16 @@ static Row rowOf(const Candidate &candidate, bool isChosen) {
   };
   const Estimate &cost = candidate.cost;
   StringRef mark = isChosen ? "* " : candidate.fits ? "  " : "- ";
-  return {(mark + candidate.pin.getText()).str(),
-          bytes(cost.bytes),
-          bytes(candidate.peakBytes),
-          time(cost.compute),
-          time(cost.hidden),
-          time(cost.exposed)};
+  Row row{(mark + candidate.pin.getText()).str(), bytes(cost.bytes)};
+  for (int64_t axis : axes)
+    row.push_back(bytes(cost.bytesAlong(axis)));
+  row.append({bytes(candidate.peakBytes), time(cost.compute), time(cost.hidden),
+              time(cost.exposed)});
+  return row;
 }
 
 static void print(ArrayRef<Row> rows, raw_ostream &os) {
-  std::array<size_t, std::tuple_size_v<Row>> widths{};
+  SmallVector<size_t> widths(rows.front().size());
   for (const Row &row : rows)
     for (auto [width, cell] : llvm::zip_equal(widths, row))
       width = std::max(width, cell.size());
@@ -46,6 +49,17 @@ static void print(ArrayRef<Row> rows, raw_ostream &os) {
     }
     os << StringRef(line).rtrim() << "\n";
   }
+}
+
+/// A line for all strategies of one reason.
+static void printRefused(ArrayRef<Refused> all, raw_ostream &os) {
+  llvm::MapVector<StringRef, std::string> byReason;
+  for (const Refused &refused : all) {
+    std::string &names = byReason[refused.why];
+    names += (names.empty() ? "x " : "; ") + refused.pin.getText();
+  }
+  for (const auto &[why, names] : byReason)
+    os << names << ": " << why << "\n";
 }
 
 static void print(AttentionInterface op, const Choice &choice,
@@ -60,12 +74,21 @@ static void print(AttentionInterface op, const Choice &choice,
     os << "- needs more memory than the "
        << bytesText(static_cast<int64_t>(choice.memory))
        << " that a rank has\n";
-  SmallVector<Row> rows{
-      {"  strategy", "sent", "peak memory", "compute", "hidden", "exposed"}};
+  if (!choice.refused.empty())
+    os << "x cannot compute it\n";
+  if (!choice.axes.empty())
+    os << "on [i] is sent along axis i of the grid, the first in which sender "
+          "and receiver differ\n";
+  Row head{"  strategy", "sent"};
+  for (int64_t axis : choice.axes)
+    head.push_back(llvm::formatv("on [{0}]", axis));
+  head.append({"peak memory", "compute", "hidden", "exposed"});
+  SmallVector<Row> rows{head};
   for (auto [index, candidate] : llvm::enumerate(choice.candidates))
-    rows.push_back(rowOf(candidate, index == choice.chosen));
+    rows.push_back(rowOf(candidate, choice.axes, index == choice.chosen));
   os << "\n";
   print(rows, os);
+  printRefused(choice.refused, os);
   os << "\n";
 }
 

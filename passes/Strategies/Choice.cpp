@@ -173,6 +173,16 @@ static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,
   return StrategyAttr::get(context, parts);
 }
 
+/// Those of `axes` along which there are several ranks.
+static SmallVector<Axis> axesOfSeveral(shard::GridOp grid,
+                                       ArrayRef<int64_t> axes) {
+  SmallVector<Axis> result;
+  for (int64_t axis : axes)
+    if (int64_t ranks = groupOf(grid, axis).size; ranks != 1)
+      result.push_back({axis, ranks});
+  return result;
+}
+
 /// What `exchange`, and strategies between its ways, cost an attention; to
 /// `choice`, and the costs. Where it is pinned, so is what is pinned of these.
 static void weigh(AttentionInterface op, const Exchange &exchange,
@@ -191,36 +201,38 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                     layout, [&](const Segment &queries, const Segment &keys) {
                       return mask.ask(queries, keys);
                     });
-  SmallVector<int64_t> axes = axesOf(op, exchange.sequence);
-  llvm::erase_if(
-      axes, [&](int64_t axis) { return groupOf(gridOf(op), axis).size == 1; });
-  if (!axes.empty())
-    workload.innerRanks = groupOf(gridOf(op), axes.back()).size;
-  Hardware hardware = machine.along(axes);
+  workload.axes = axesOfSeveral(gridOf(op), axesOf(op, exchange.sequence));
+  Hardware hardware = machine.along(llvm::map_to_vector(
+      workload.axes, [](const Axis &axis) { return axis.number; }));
   double tensors = tensorBytes(op, ofRank, whole);
   Estimate around;
   if (exchange.isDone())
     around = estimateExchange(
-        workload, whole.parts / layout.parts, backward && backward.getLseGrad(),
-        ofRank.keyHeads < headParts, machine.along(exchange.axes));
+        workload, axesOfSeveral(gridOf(op), exchange.axes),
+        backward && backward.getLseGrad(), ofRank.keyHeads < headParts,
+        machine.along(exchange.axes));
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();
-    if (!strategy->whyNot(op, exchange.sequence).empty() ||
-        (strategy->isBaseline() && !isThis))
+    if (strategy->isBaseline() && !isThis)
       continue;
     // With the whole sequence on each rank all of them are the same.
     bool isAlone = layout.parts == 1;
     if (exchange.isDone() && isAlone && strategy != getStrategies().front())
       continue;
+    StrategyAttr pin = pinOf(exchange, strategy, isAlone, op.getContext());
+    if (std::string why = strategy->whyNot(op, exchange.sequence);
+        !why.empty()) {
+      choice.refused.push_back({pin, why});
+      continue;
+    }
     if (isPinned && (isThis || (exchange.isDone() && isAlone)))
       choice.chosen = choice.candidates.size();
     Estimate cost = strategy->estimate(workload, hardware);
     cost += around;
     double peak = tensors + cost.buffers;
-    choice.candidates.push_back(
-        {strategy, pinOf(exchange, strategy, isAlone, op.getContext()), cost,
-         peak, peak <= machine.whole.memory, exchange.axes});
+    choice.candidates.push_back({strategy, pin, cost, peak,
+                                 peak <= machine.whole.memory, exchange.axes});
     costs.push_back(cost);
   }
 }
@@ -259,11 +271,18 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
   bool hasOneRank = resolveLayout(op, pinned->sequence)->parts == 1;
   choice.isPinned = pinned->rest || (pinned->isDone() && hasOneRank);
   choice.memory = machine->whole.memory;
+  shard::GridOp grid = gridOf(op);
+  SmallVector<Axis> axes =
+      axesOfSeveral(grid, llvm::to_vector(llvm::seq<int64_t>(grid.getRank())));
+  if (axes.size() > 1)
+    for (const Axis &axis : axes)
+      choice.axes.push_back(axis.number);
   // What is pinned without an exchange has none; else all are weighed, but
   // where one is pinned around what is chosen.
   SmallVector<Exchange> exchanges{*pinned};
+  SmallVector<RefusedExchange> refused;
   if (pinned->isDone() == choice.isPinned) {
-    exchanges = allExchanges(op);
+    exchanges = allExchanges(op, refused);
     for (Exchange &exchange : exchanges)
       if (exchange.axes == pinned->axes)
         exchange = *pinned;
@@ -271,6 +290,11 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
   for (const Exchange &exchange : exchanges)
     weigh(op, exchange, choice.isPinned && exchange.axes == pinned->axes, sizes,
           mask, *machine, choice, costs);
+  for (const RefusedExchange &exchange : refused)
+    choice.refused.push_back(
+        {StrategyAttr::get(op.getContext(),
+                           ArrayRef(StrategyPart{exchangeName, exchange.axes})),
+         exchange.why});
   return choice;
 }
 

@@ -24,10 +24,18 @@ struct Candidate {
   llvm::SmallVector<int64_t> exchanged = {};
 };
 
+/// A strategy that cannot compute an attention, and why, to follow "which".
+struct Refused {
+  StrategyAttr pin; ///< what would pin it
+  std::string why;
+};
+
 /// Which strategies could compute an attention, and which one does.
 struct Choice {
   /// All that can be chosen, in their order, and a baseline that is pinned.
-  llvm::SmallVector<Candidate> candidates;
+  std::vector<Candidate> candidates;
+  /// All others that were considered.
+  std::vector<Refused> refused;
   /// The one that is pinned, else the cheapest; none where what is pinned
   /// cannot compute it.
   std::optional<size_t> chosen;
@@ -37,6 +45,9 @@ struct Choice {
   bool areSizesKnown = true;
   /// Bytes that a rank may hold; infinite where nothing is said of them.
   double memory;
+  /// The axes of the grid by which bytes are told: those of several ranks; none
+  /// where there is only one.
+  llvm::SmallVector<int64_t, 2> axes;
 };
 
 /// The attentions of a function that have a sequence; burst-partition refuses

@@ -9,6 +9,7 @@
 #include "llvm/Support/InterleavedRange.h"
 
 #include <numeric>
+#include <utility>
 
 using namespace mlir;
 using namespace burst;
@@ -42,8 +43,10 @@ static int64_t mostMembers(AttentionInterface op, int64_t ranks,
 }
 
 /// Why sequence and heads cannot be exchanged along `axes`, to follow "pins the
-/// strategy ulysses, which"; empty where they can.
-static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes) {
+/// strategy ulysses, which"; empty where they can. What to do about it, to
+/// `advice`.
+static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
+                          std::string &advice) {
   SmallVector<int64_t> sequence = sequenceAxes(op);
   if (axes.size() > sequence.size() ||
       axes != ArrayRef(sequence).take_back(axes.size()))
@@ -69,18 +72,19 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes) {
         (isOfKeys && count % others == 0 && members % (count / others) == 0))
       continue;
     std::string text =
-        llvm::formatv("shards {0} {1} heads over {2} ranks, which {3}; ", count,
+        llvm::formatv("shards {0} {1} heads over {2} ranks, which {3}", count,
                       what, members * others,
                       isOfKeys ? "neither divide them nor are divided by them"
                                : "do not divide them");
     int64_t most = mostMembers(op, members * others, others);
-    return text + (most == 1 ? "pin another strategy"
-                             : llvm::formatv("shard the sequence over two axes "
-                                             "of the grid, the last one of {0} "
-                                             "ranks, and pin ulysses on that "
-                                             "and a ring on the other",
-                                             most)
-                                   .str());
+    advice = most == 1
+                 ? "; pin another strategy"
+                 : llvm::formatv("; shard the sequence over two axes of the "
+                                 "grid, the last one of {0} ranks, and pin "
+                                 "ulysses on that and a ring on the other",
+                                 most)
+                       .str();
+    return text;
   }
   return {};
 }
@@ -138,9 +142,10 @@ FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
     }
     if (axes.empty())
       return refuse(", and no axis of the sequence is left for ulysses");
-    if (std::string why = whyNot(op, axes); !why.empty())
+    std::string advice;
+    if (std::string why = whyNot(op, axes, advice); !why.empty())
       return op->emitOpError("pins the strategy ")
-             << exchangeName << ", which " << why;
+             << exchangeName << ", which " << why << advice;
     exchange = along(op, axes);
     left.pop_back_n(axes.size());
   }
@@ -156,13 +161,25 @@ FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
   return exchange;
 }
 
-SmallVector<Exchange> burst::allExchanges(AttentionInterface op) {
+SmallVector<Exchange>
+burst::allExchanges(AttentionInterface op,
+                    SmallVectorImpl<RefusedExchange> &refused) {
   SmallVector<Exchange> all{{{}, *op.getSequence(), op.getHeadsAttr(), {}}};
   SmallVector<int64_t> axes = sequenceAxes(op);
+  int64_t members = 1, most = groupOf(gridOf(op), axes).size;
   for (size_t count = 1; count <= axes.size(); ++count) {
     ArrayRef<int64_t> last = ArrayRef(axes).take_back(count);
-    Exchange exchange =
-        whyNot(op, last).empty() ? along(op, last) : all.front();
+    int64_t fewer = std::exchange(members, groupOf(gridOf(op), last).size);
+    std::string advice;
+    std::string why = whyNot(op, last, advice);
+    if (!why.empty()) {
+      if (members != fewer)
+        refused.push_back({members == most ? SmallVector<int64_t>()
+                                           : SmallVector<int64_t>(last),
+                           why});
+      continue;
+    }
+    Exchange exchange = along(op, last);
     // Axes of one rank change nothing.
     if (exchange.sequence != all.back().sequence && exchange.isDone())
       all.push_back(exchange);
@@ -170,7 +187,7 @@ SmallVector<Exchange> burst::allExchanges(AttentionInterface op) {
   return all;
 }
 
-Estimate burst::estimateExchange(const Workload &inside, int64_t members,
+Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
                                  bool hasLseGradient, bool sharesHeads,
                                  const Hardware &hardware) {
   auto element = static_cast<double>(inside.elementBytes);
@@ -195,8 +212,12 @@ Estimate burst::estimateExchange(const Workload &inside, int64_t members,
               static_cast<double>(inside.keysOfRank);
   Estimate result;
   result.buffers = queries * (in + out) + keys * (keysIn + keysOut);
-  auto ranks = static_cast<double>(members);
+  double ranks = 1;
+  for (const Axis &axis : axes)
+    ranks *= static_cast<double>(axis.ranks);
   result.bytes = result.buffers * (ranks - 1) / ranks;
+  for (auto [index, axis] : llvm::enumerate(axes))
+    result.addAlong(axis.number, result.bytes * shareOfPairs(axes, index));
   // What comes back is added first; in between sums are made where they are
   // sent from, which the strategy there counts in another type.
   if (sharesHeads && element == state)

@@ -36,14 +36,23 @@ struct Exchange {
 /// at `op` where it cannot be had.
 llvm::FailureOr<Exchange> exchangeOf(AttentionInterface op);
 
-/// All that could be had of an attention, beginning with none.
-llvm::SmallVector<Exchange> allExchanges(AttentionInterface op);
+/// Axes along which there can be none, as `strategy <...>` names them, and why.
+struct RefusedExchange {
+  llvm::SmallVector<int64_t> axes;
+  std::string why;
+};
+
+/// All that could be had of an attention, beginning with none; what cannot be
+/// had, to `refused`.
+llvm::SmallVector<Exchange>
+allExchanges(AttentionInterface op,
+             llvm::SmallVectorImpl<RefusedExchange> &refused);
 
 /// What the exchanges of an attention send and store, beside that of the
-/// attention in between, over so many ranks, which nothing hides. The sizes of
+/// attention in between, along these axes, which nothing hides. The sizes of
 /// the workload are those of the attention in between, and its heads; where
 /// ranks share heads of keys, gradients come back in the state type.
-Estimate estimateExchange(const Workload &inside, int64_t members,
+Estimate estimateExchange(const Workload &inside, llvm::ArrayRef<Axis> axes,
                           bool hasLseGradient, bool sharesHeads,
                           const Hardware &hardware);
 

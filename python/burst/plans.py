@@ -36,7 +36,8 @@ class Plan:
 
     @property
     def why(self) -> str:
-        """What each strategy would have sent and stored, and which was chosen."""
+        """What each strategy would have sent and stored, or why it cannot be had, and
+        which was chosen."""
         begin = self.table.index("strategy ")
         return self.table[begin:].split("\n\n")[0]
 
@@ -48,8 +49,9 @@ class Plan:
 
     @functools.cached_property
     def ranks(self) -> list[dict[str, Any]]:
-        """Of each rank: hops, messages, bytes_sent, bytes_sent_by_tensor,
-        peak_slices and peak_bytes."""
+        """Of each rank: hops, messages, bytes_sent, bytes_sent_by_tensor, peak_slices
+        and peak_bytes; on several nodes also bytes_sent_by_axis, of [between nodes,
+        within one]."""
         found: list[dict[str, Any]] = json.loads(_tell(self.text, _PLAN))["per_rank"]
         return found
 

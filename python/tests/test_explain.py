@@ -31,6 +31,16 @@ def test_a_plan():
     assert plan.svg().startswith("<svg")
 
 
+def test_bytes_by_axis():
+    plan = burst.explain((1, 8, 4096, 64), (1, 2, 4096, 64), dtype=torch.bfloat16,
+                         sequence=burst.Sequence(ranks=8, nodes=2), strategy="double_ring_kv")
+    hop = 2 * 512 * 2 * 64 * 2
+    assert all(rank["bytes_sent_by_axis"] == [hop, 2 * 3 * hop] for rank in plan.ranks)
+    assert "| on [0]" in plan.why
+    chosen = burst.explain((1, 6, 4096, 64), sequence=burst.Sequence(ranks=4))
+    assert "x ulysses: shards 6 query heads over 4 ranks" in chosen.why
+
+
 def test_many_ranks():
     plan = burst.explain((1, 8, 2**17, 64), mask=causal, sequence=burst.Sequence(ranks=256))
     assert "256 ranks" in plan.table and len(plan.ranks) == 256

@@ -92,6 +92,8 @@ func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=plan | Reason="needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1", strategy=double_ring_kv}}
+  // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=plan | Reason="needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1", strategy=double_ring_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
       sequence <@cp, zigzag> strategy <ring_kv> : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)
   return %dq, %dk, %dv : !q, !k, !v
@@ -120,6 +122,8 @@ func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
       : (!q, !k, !k) -> (!q, !l)
   return %o, %lse : !q, !l
@@ -145,6 +149,9 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q score bias(%t : !t) sequence <@cp, contiguous>
       : (!q, !q, !q) -> (!q, !l)
   return %o : !q
@@ -157,6 +164,8 @@ func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
   %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
       sequence <@cp, contiguous> strategy <ring_kv> gradients [0]
       : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q, !t)
@@ -178,6 +187,9 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
+    // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=links | Reason="shards 1 query heads over 4 ranks, which do not divide them", strategy=ulysses}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -197,6 +209,9 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
+    // expected-remark @below {{them", strategy=ulysses}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -221,6 +236,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
         : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
         -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
@@ -247,6 +264,8 @@ func.func @decode(%q: !q, %k: !k) -> !q {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (!q, !k, !k) -> (!q, tensor<1x4x4xf32>)
   return %o : !q
@@ -266,6 +285,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x24x1x64xbf16>, tensor<1x24x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -279,6 +300,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
         : (tensor<1x4x4x64xbf16>, tensor<1x48x1x64xbf16>, tensor<1x48x1x64xbf16>)
         -> (tensor<1x4x4x64xbf16>, tensor<1x4x4xf32>)
@@ -298,6 +321,9 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
       -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
@@ -311,6 +337,9 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -338,6 +367,9 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
       sequence <@cp, contiguous>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
@@ -358,6 +390,9 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>)
       -> (tensor<1x130x1x4xf32>, tensor<1x1x130xf32>)
@@ -371,6 +406,9 @@ func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -384,6 +422,9 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@most, contiguous>
       : (tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>)
       -> (tensor<1x128x1x4xf32>, tensor<1x1x128xf32>)
@@ -395,7 +436,8 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
 // attend 1.1 us. One ring has 63 hops of the slower kind. Of a double ring 56 hops are of
 // the faster kind, and seven between nodes have seven of these and an attend to hide
 // behind. With heads exchanged within nodes, in two all-to-alls of 4e-6 s x 1.6 each and
-// 117899264 B in both, seven hops are left, of as many bytes between nodes.
+// 117899264 B in both, seven hops are left, of as many bytes between nodes. Bytes are told
+// by axis: of the hops of one ring every eighth leaves a node.
 //
 //--- axes.mlir
 !q = tensor<1x1048576x8x128xbf16>
@@ -405,10 +447,10 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "mesh.1" = #dlti.target_device_spec<"burst.bandwidth" = 4.5e11 : f64>>} {
   shard.grid @mesh(shape = 8x8)
   func.func @axes(%q: !q) -> !q {
-    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=85117.9, hidden_us=69.3, peak_bytes=269484032, strategy=ring_kv}}
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, bytes_axis_0=528482304, bytes_axis_1=3699376128, compute_us=70.4, exposed_us=85117.9, hidden_us=69.3, peak_bytes=269484032, strategy=ring_kv}}
     // expected-remark @below {{strategy=ring_q}}
-    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, compute_us=70.4, exposed_us=10467.9, hidden_us=7572.7, peak_bytes=403701760, strategy=double_ring_kv}}
-    // expected-remark @below {{[Passed] chosen | Category:strategy | Function=axes | bytes=587661312, compute_us=70.4, exposed_us=9678.5, hidden_us=61.6, peak_bytes=404226048, strategy="ulysses on [1], ring_kv on [0]"}}
+    // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=axes | bytes=4227858432, bytes_axis_0=469762048, bytes_axis_1=3758096384, compute_us=70.4, exposed_us=10467.9, hidden_us=7572.7, peak_bytes=403701760, strategy=double_ring_kv}}
+    // expected-remark @below {{[Passed] chosen | Category:strategy | Function=axes | bytes=587661312, bytes_axis_0=469762048, bytes_axis_1=117899264, compute_us=70.4, exposed_us=9678.5, hidden_us=61.6, peak_bytes=404226048, strategy="ulysses on [1], ring_kv on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], ring_q on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], direct_kv on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], direct_q on [0]"}}
@@ -419,6 +461,9 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy="ulysses on [1], double_ring_kv on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], double_ring_q on [0]"}}
+    // expected-remark @below {{them", strategy=ulysses}}
     %o, %lse = burst.attention %q, %q, %q sequence <@mesh, contiguous>
         : (!q, !q, !q) -> (!q, tensor<1x8x1048576xf32>)
     return %o : !q
@@ -439,6 +484,9 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=double_ring_kv}}
+    // expected-remark @below {{strategy=double_ring_q}}
+    // expected-remark @below {{them", strategy=ulysses}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
         : (!q, !q, !q) -> (!q, tensor<1x1x1024xf32>)
     return %o : !q

@@ -14,6 +14,7 @@
 //
 // RUN: sed 's/ strategy <ring_kv>//' %t/zigzag.mlir | burst-opt --burst-explain | FileCheck %s --check-prefix=STRATEGIES --match-full-lines --strict-whitespace
 //      STRATEGIES:strategies for burst.attention of @zigzag, per rank; * is chosen
+// STRATEGIES-NEXT:x cannot compute it
 //STRATEGIES-EMPTY:
 // STRATEGIES-NEXT:  strategy   | sent  | peak memory | compute | hidden | exposed
 // STRATEGIES-NEXT:  ring_kv    | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
@@ -22,6 +23,8 @@
 // STRATEGIES-NEXT:  direct_q   | 240 B | 576 B       | 0.0 us  | 0.0 us | 40.0 us
 // STRATEGIES-NEXT:* all_gather | 192 B | 528 B       | 0.0 us  | 0.0 us | 11.0 us
 // STRATEGIES-NEXT:  gather_q   | 240 B | 928 B       | 0.0 us  | 0.0 us | 31.0 us
+// STRATEGIES-NEXT:x double_ring_kv; double_ring_q: needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1
+// STRATEGIES-NEXT:x ulysses: shards 1 query heads over 3 ranks, which do not divide them
 //STRATEGIES-EMPTY:
 // STRATEGIES-NEXT:program @zigzag, 3 ranks
 // RUN: sed 's/ring_kv/ring_q/; s/12x/?x/g' %t/zigzag.mlir | not burst-opt --burst-explain 2>/dev/null | FileCheck %s --check-prefix=ASSUMED

@@ -29,10 +29,8 @@ public:
         axes, [&](int64_t axis) { return groupOf(grid, axis).size > 1; });
     if (!kind.isDouble || (axes.size() >= 2 && ofSeveral <= 2))
       return {};
-    return "has an outer ring along the first axis of the sequence and inner "
-           "ones along the second: shard it over two, as in `sequence "
-           "<@grid[0, "
-           "1], zigzag>`, not " +
+    return "needs a sequence over two axes, as in `sequence <@grid[0, 1], "
+           "zigzag>`, not " +
            std::to_string(axes.size());
   }
 

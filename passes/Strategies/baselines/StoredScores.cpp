@@ -87,6 +87,7 @@ static Estimate estimateRounds(const Workload &workload,
     Workload round(sizes, workload.elementBytes, workload.stateBytes,
                    /*isBackward=*/false, workload.whole,
                    [](const Segment &, const Segment &) { return Kept(); });
+    round.axes = workload.axes;
     // One of the dims is 0.
     double numbers = static_cast<double>(sizes.keyHeads) *
                      static_cast<double>(sizes.queryDim + sizes.valueDim);

@@ -260,9 +260,9 @@ public:
                  }),
         cost(estimateOf(problem, workload)) {
     if (problem.members > 1)
-      cost += estimateExchange(workload, problem.members,
-                               /*hasLseGradient=*/false,
-                               problem.keyHeads < problem.members, {});
+      cost += estimateExchange(
+          workload, {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
+          /*hasLseGradient=*/false, problem.keyHeads < problem.members, {});
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -273,13 +273,26 @@ public:
 
   void compare() const {
     int64_t sent = 0, peak = 0;
+    std::vector<int64_t> sentByAxis(traffic.front().sentByAxis.size());
     for (const Traffic &found : traffic) {
       sent += found.totalBytes();
+      int64_t ofRank = 0;
+      for (auto [sum, own] : llvm::zip_equal(sentByAxis, found.sentByAxis)) {
+        sum += own;
+        ofRank += own;
+      }
+      EXPECT_EQ(ofRank, found.totalBytes());
       peak = std::max(peak, found.peakBytes);
     }
     int64_t ranks = problem.parts * problem.members;
     EXPECT_NEAR(cost.bytes * static_cast<double>(ranks),
                 static_cast<double>(sent), 1e-6);
+    EXPECT_LE(cost.bytesByAxis.size(), sentByAxis.size());
+    for (auto [axis, sum] : llvm::enumerate(sentByAxis))
+      EXPECT_NEAR(cost.bytesAlong(static_cast<int64_t>(axis)) *
+                      static_cast<double>(ranks),
+                  static_cast<double>(sum), 1e-6)
+          << "axis " << axis;
     double held = static_cast<double>(tensorBytes()) + cost.buffers;
     if (workload.whole.isEven(problem.queries) &&
         workload.whole.isEven(problem.keys))
@@ -308,7 +321,11 @@ private:
   }
 
   static Estimate estimateOf(const Problem &problem, Workload &workload) {
-    workload.innerRanks = std::max<int64_t>(problem.innerRanks, 1);
+    if (int64_t inner = problem.innerRanks; inner != 0) {
+      workload.axes = {{0, problem.parts / inner}, {1, inner}};
+      llvm::erase_if(workload.axes,
+                     [](const Axis &axis) { return axis.ranks == 1; });
+    }
     return estimate(
         workload, problem.backward.empty() ? problem.forward : problem.backward,
         {});
@@ -449,6 +466,89 @@ TEST(CostTest, BytesOfDoubleRingsAreThoseOfThePlan) {
               SCOPED_TRACE(problem.describe());
               PlannedCost(*context, problem, mask, order).compare();
             }
+}
+
+// Bytes along axes: of rings over both, of what is gathered, and of what comes
+// directly, also next to an exchange.
+TEST(CostTest, BytesByAxisAreThoseOfThePlan) {
+  auto context = makeContext();
+  constexpr std::pair<int64_t, int64_t> grids[] = {{2, 4}, {3, 2}};
+  for (auto [outer, inner] : grids)
+    for (const NamedMask &mask : masks)
+      for (Order order : {Order::Contiguous, Order::Zigzag})
+        for (Direction direction : directions)
+          for (int64_t members : {1, 2}) {
+            if (!isTried(order) ||
+                (members > 1 && direction.forward == StringRef("ring_scores")))
+              continue;
+            Problem problem;
+            problem.forward = direction.forward;
+            problem.backward = direction.backward;
+            problem.mask = mask.text;
+            problem.order = stringifyOrder(order);
+            problem.parts = outer * inner;
+            problem.innerRanks = inner;
+            problem.members = members;
+            problem.queries = 48;
+            problem.keys = 96;
+            problem.heads = 4;
+            problem.keyHeads = 2;
+            problem.dim = 6;
+            problem.valueDim = 5;
+            problem.element = "bf16";
+            SCOPED_TRACE(problem.describe());
+            PlannedCost(*context, problem, mask, order).compare();
+          }
+}
+
+// By hand, on 2 x 4 ranks: of the neighbours in one ring over both axes, two of
+// eight are on another node, of all pairs 8 x 4 of 8 x 7; of two rings the
+// outer one takes one hop, and the inner one three in each turn of it.
+TEST(CostTest, BytesAlongAxesAddUp) {
+  Workload workload = makeBackward(sizesOfHeads(8, 2), 8);
+  workload.axes = {{0, 2}, {2, 4}};
+  auto shareOfNodes = [&](StringRef strategy) {
+    Estimate cost = estimate(workload, strategy, {});
+    EXPECT_NEAR(cost.bytesAlong(0) + cost.bytesAlong(2), cost.bytes, 1e-6);
+    EXPECT_EQ(cost.bytesAlong(1), 0);
+    EXPECT_EQ(cost.bytesAlong(3), 0);
+    return cost.bytesAlong(0) / cost.bytes;
+  };
+  for (StringRef strategy : {"ring_kv", "ring_q"})
+    EXPECT_NEAR(shareOfNodes(strategy), 2.0 / 8, 1e-9);
+  for (StringRef strategy : {"all_gather", "gather_q", "direct_kv", "direct_q"})
+    EXPECT_NEAR(shareOfNodes(strategy), 4.0 / 7, 1e-9);
+  for (StringRef strategy : {"double_ring_kv", "double_ring_q"})
+    EXPECT_NEAR(shareOfNodes(strategy), 1.0 / 7, 1e-9);
+  Estimate exchange = estimateExchange(workload, {{3, 2}, {4, 2}},
+                                       /*hasLseGradient=*/false,
+                                       /*sharesHeads=*/false, {});
+  EXPECT_NEAR(exchange.bytesAlong(3), exchange.bytes * 2 / 3, 1e-6);
+  EXPECT_NEAR(exchange.bytesAlong(4), exchange.bytes / 3, 1e-6);
+  Estimate both = estimate(workload, "ring_kv", {});
+  both += exchange;
+  EXPECT_NEAR(both.bytesAlong(0) + both.bytesAlong(2) + both.bytesAlong(3) +
+                  both.bytesAlong(4),
+              both.bytes, 1e-6);
+}
+
+TEST(CostTest, BytesAlongAxesOfLargeGridsAreNearlyExact) {
+  constexpr int64_t nodes = 32, inner = 8;
+  AttentionSizes sizes{1, nodes * inner * 64, nodes * inner * 64, 1, 1, 8, 8};
+  Workload workload = makeBackward(sizes, nodes * inner);
+  workload.axes = {{0, nodes}, {1, inner}};
+  constexpr std::pair<StringRef, double> shares[] = {
+      {"ring_kv", 1.0 / inner},
+      {"double_ring_kv", (nodes - 1.0) / (nodes * inner - 1.0)},
+      {"all_gather", (nodes - 1.0) * inner / (nodes * inner - 1.0)},
+      {"direct_q", (nodes - 1.0) * inner / (nodes * inner - 1.0)}};
+  for (auto [strategy, share] : shares) {
+    Estimate cost = estimate(workload, strategy, {});
+    EXPECT_NEAR(cost.bytesAlong(0) + cost.bytesAlong(1), cost.bytes,
+                cost.bytes * 1e-9);
+    EXPECT_NEAR(cost.bytesAlong(0) / cost.bytes, share, share * 0.15)
+        << strategy.str();
+  }
 }
 
 TEST(CostTest, LargeGridsHoldWhatOneOfTheirRanksHolds) {
