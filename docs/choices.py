@@ -90,20 +90,24 @@ def time(microseconds):
 
 def row(burst_opt, model, kind, gpus, grid, length):
     chosen, seconds, others = [], 0.0, []
-    numbers = {"bytes": 0.0, "compute_us": 0.0, "exposed_us": 0.0, "peak_bytes": 0.0}
+    numbers = {"bytes": 0.0, "bytes_axis_0": 0.0, "compute_us": 0.0, "exposed_us": 0.0,
+               "peak_bytes": 0.0}
     for candidates in strategies(burst_opt, module(model, grid, length, kind)):
         (name, _, own), = [each for each in candidates if each[1] == "chosen"]
         chosen.append(name)
         for key in numbers:
-            numbers[key] = max(numbers[key], own[key]) if key == "peak_bytes" else \
-                numbers[key] + own[key]
+            # One node has no bytes between nodes, and nothing by axis.
+            value = own.get(key, 0.0) if key == "bytes_axis_0" else own[key]
+            numbers[key] = max(numbers[key], value) if key == "peak_bytes" else \
+                numbers[key] + value
         seconds += own["compute_us"] + own["exposed_us"]
         ring = [each[2] for each in candidates if each[0] == "ring_kv"]
         others.append(ring[0]["compute_us"] + ring[0]["exposed_us"])
     texts = [f"`{name}`" for name in (chosen[:1] if len(set(chosen)) == 1 else chosen)]
     return [model, kind, str(gpus), f"{length // 1024}K", ", then ".join(texts),
-            size(numbers["bytes"]), size(numbers["peak_bytes"]), time(numbers["compute_us"]),
-            time(numbers["exposed_us"]), f"{sum(others) / seconds:.2f}"]
+            size(numbers["bytes"]), size(numbers["bytes_axis_0"]), size(numbers["peak_bytes"]),
+            time(numbers["compute_us"]), time(numbers["exposed_us"]),
+            f"{sum(others) / seconds:.2f}"]
 
 
 def main():
@@ -111,8 +115,8 @@ def main():
     print(INTRODUCTION, end="")
     for kind in PASSES:
         print(f"\n## {kind.capitalize()}\n")
-        header = ["model", "pass", "GPUs", "positions", "chosen", "sent", "memory", "computes",
-                  "waits", "ring_kv / chosen"]
+        header = ["model", "pass", "GPUs", "positions", "chosen", "sent", "to other nodes",
+                  "memory", "computes", "waits", "ring_kv / chosen"]
         del header[1]
         print("| " + " | ".join(header) + " |")
         print("|" + "---|" * len(header))
@@ -133,10 +137,10 @@ network card of 400 Gbit/s, 50 GB/s and 10 us, to other nodes. The grid is nodes
 positions are on each GPU. In decode, which is one query of each of 8 sequences against a cache of so
 many positions, these are zigzag as in the others.
 
-*sent* is what a GPU sends on average, *memory* what it holds of this attention at most, *waits* what
-no computation hides. The last column is the time with `ring_kv`, one ring over all GPUs, in that of
-the choice. Grids of more than 64 GPUs are costed as 64, which says too little of decode. `ulysses`
-needs key heads that the ranks of its axes divide: Qwen3's 4 are fewer than a node's GPUs.
+*sent* is what a GPU sends on average, *to other nodes* what of that leaves its node, *memory* what it
+holds of this attention at most, *waits* what no computation hides. The last column is the time with
+`ring_kv`, one ring over all GPUs, in that of the choice. Grids of more than 64 GPUs are costed as 64,
+which says too little of decode.
 
 `scripts/docs` writes this page, and a test compares it.
 """
