@@ -132,8 +132,9 @@ def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
     """An attention of tensors of these shapes, compiled ahead.
 
     Shapes, dtype, mask, score and sequence are as burst.explain has them, but that a
-    length may be None: the program is for any. Tensors that mask and score read become arguments mask_table0, ..., score_table0, ..., or,
-    with `constants`, part of the program as they are now. With `backward` it takes
+    length may be None: the program is for any. Tensors that mask and score read
+    become arguments mask_table0, ..., score_table0, ..., or, with `constants`, part
+    of the program as they are now. With `backward` it takes
     q, k, v, o, lse and do, with `lse_gradient` dlse, and gives dq, dk, dv, and the
     gradients of the score's tables that require one. `processor`, by LLVM's name,
     and `features`, such as "+avx2,-fma", are those of this machine where they are

@@ -122,10 +122,11 @@ def _without_length(layout: str, *tensors: torch.Tensor) -> list[torch.Size]:
     return [x.shape[:2] + x.shape[3:] for x in tensors]
 
 
-def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-          mask: tracing.Function | None, score: tracing.Function | None, scale: float | None,
-          sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
-          batch_offset: int | None, is_plain: bool,
+def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torch.Tensor,
+          k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
+          score: tracing.Function | None, scale: float | None, sequence: Sequence | None,
+          strategy: str, layout: str, head_offset: int | None, batch_offset: int | None,
+          is_plain: bool,
           ) -> tuple[Call | None, torch_attention.Attention, list[torch.Tensor]]:
     """What a call that is not known does, after checks of its arguments."""
     arguments.check_functions(mask, score, sequence)

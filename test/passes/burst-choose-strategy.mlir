@@ -354,6 +354,9 @@ func.func @decode(%q: tensor<1x1x1x4xf32>, %k: tensor<1x?x1x4xf32>) -> tensor<1x
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=double_ring_kv}}
+  // expected-remark @below {{strategy=double_ring_q}}
+  // expected-remark @below {{them", strategy=ulysses}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<1x1x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x1x1x4xf32>, tensor<1x1x1xf32>)
