@@ -273,7 +273,13 @@ def _run_for_main(program: int | None, config: _c.RunConfig, values: int, count:
         _helper = futures.ThreadPoolExecutor(1, "burst")
     run = _helper.submit(_run_at, program, c.addressof(config), values, count, counters)
     try:
-        return run.result()
+        # The kernel may give a signal to another thread, which wakes no one: look now
+        # and then.
+        while True:
+            try:
+                return run.result(timeout=1.0)
+            except futures.TimeoutError:
+                pass
     except BaseException as error:
         # The run ends here and on the other ranks, and with it their use of memory.
         reason = type(error).__name__

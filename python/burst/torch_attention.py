@@ -339,7 +339,7 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
         if is_captured:
             _remember(_found, key, (attention, places))
             if True in is_open:
-                _remember(_families, (family, options, is_open), (attention, places))
+                _remember(_families, _family(family, options, is_open), (attention, places))
     return Found(attention, tables, guards if is_captured else None)
 
 
@@ -356,10 +356,16 @@ def _opened(family: tuple[Any, ...], q: torch.Size, k: torch.Size,
                           _lengths(q[at], k[at], options.sequence), options.sequence)
 
 
+def _family(family: tuple[Any, ...], options: Options, is_open: lengths.Open) -> tuple[Any, ...]:
+    """What attentions have in common that differ in lengths: a sequence says its own."""
+    layout = None if options.sequence is None else options.sequence.layout
+    return family, options._replace(sequence=None), layout, is_open
+
+
 def _relative(family: tuple[Any, ...], key: Any, q: torch.Size, k: torch.Size, v: torch.Size,
               options: Options, is_open: lengths.Open) -> tuple[Attention, list[int]] | None:
     """The attention of these lengths, of one that is but for them the same."""
-    known = _families.get((family, options, is_open))
+    known = _families.get(_family(family, options, is_open))
     if known is None:
         return None
     other, places = known

@@ -1,8 +1,9 @@
 //===- Calibrate.cpp - what this machine can do ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A rank is a thread of this process, as everywhere in burst-run, and has the
-// device for itself while its kernels are measured.
+// A rank has the device for itself while its kernels are measured; ranks that
+// are processes measure at the same time, since they share processors in a run,
+// too.
 //
 //===----------------------------------------------------------------------===//
 #include "tools/burst-run/Calibrate.h"
@@ -12,6 +13,7 @@
 #include "passes/Passes.h"
 #include "support/Files.h"
 #include "tools/harness/Compiled.h"
+#include "tools/harness/Ranks.h"
 
 #include "burst/program.h"
 
@@ -39,6 +41,40 @@ static double median(std::vector<double> values) {
 static CompiledRun howToRun(const RunOptions &options) {
   return {options.threads, options.deadline, /*checked=*/false,
           /*trace=*/"",    options.latency,  options.bandwidth};
+}
+
+/// The same, of ranks that exchange something.
+static CompiledRun howToExchange(const RunOptions &options) {
+  CompiledRun run = howToRun(options);
+  run.transport = options.ranks ? options.ranks->transport() : nullptr;
+  return run;
+}
+
+int64_t CalibratedGrid::numRanks() const {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    product *= size;
+  return product;
+}
+
+std::optional<CalibratedGrid> CalibratedGrid::parse(StringRef text) {
+  CalibratedGrid grid;
+  auto [name, shape] = text.split('=');
+  grid.name = name;
+  SmallVector<StringRef> sizes;
+  shape.split(sizes, 'x');
+  for (StringRef size : sizes) {
+    uint16_t number = 0;
+    if (size.getAsInteger(10, number) || number == 0)
+      return std::nullopt;
+    grid.shape.push_back(number);
+  }
+  constexpr size_t maxAxes = 8;
+  auto isOfName = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  if (name.empty() || !llvm::all_of(name, isOfName) ||
+      grid.shape.size() > maxAxes)
+    return std::nullopt;
+  return grid;
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,23 +153,28 @@ struct Vector {
 };
 } // namespace
 
-/// The program of both ranks: sends a message to the other one and receives its
-/// message, as a hop of a ring does, and writes how long each time took.
+/// The program of all ranks: sends a message to the next one along an axis and
+/// receives one from that behind, as a hop of a ring does, and writes how long
+/// each time took.
 static void exchange(burst_rank *rank, const burst_table *table,
                      void *const *values) {
   auto &message = *static_cast<const Vector<char> *>(values[0]);
-  auto &seconds = *static_cast<const Vector<double> *>(values[1]);
+  const int64_t *axis = static_cast<const Vector<int64_t> *>(values[1])->data;
+  auto &seconds = *static_cast<const Vector<double> *>(values[2]);
   auto *received = static_cast<char *>(
       table->allocate(rank, message.size, BURST_MEMORY_SLICE));
-  int64_t other = 1 - table->index(rank);
+  int64_t size = axis[0], stride = axis[1];
+  int64_t own = table->index(rank), place = own / stride % size;
+  int64_t next = own + ((place + 1) % size - place) * stride;
+  int64_t behind = own + ((place + size - 1) % size - place) * stride;
   auto pieceOf = [&](char *data) {
     return burst_piece{data, 1, {1, 1, 1, message.size}, {0, 0, 0, 1}};
   };
   burst_piece out = pieceOf(message.data), in = pieceOf(received);
   for (int64_t i = 0; i < seconds.size; ++i) {
     auto begin = std::chrono::steady_clock::now();
-    const burst_message messages[] = {{other, /*receives=*/0, 1, &out},
-                                      {other, /*receives=*/1, 1, &in}};
+    const burst_message messages[] = {{next, /*receives=*/0, 1, &out},
+                                      {behind, /*receives=*/1, 1, &in}};
     const burst_messages list = {2, BURST_POINT_TO_POINT, messages, {}};
     table->wait(rank, table->start(rank, 0, &list));
     seconds.data[i] =
@@ -146,35 +187,44 @@ static void exchange(burst_rank *rank, const burst_table *table,
 /// Nothing is sharded.
 static void segments(int32_t, int64_t, int64_t, burst_segment *) {}
 
-/// The median time of `count` hops of two ranks with messages of `bytes`.
+namespace {
+/// Of `numRanks` ranks those whose numbers differ by `stride`.
+struct AxisLinks {
+  int64_t numRanks, size, stride;
+};
+} // namespace
+
+/// The median time of `count` hops along an axis with messages of `bytes`.
 static std::optional<std::string> timeHops(const RunOptions &options,
-                                           int64_t bytes, int64_t count,
-                                           double &seconds) {
+                                           const AxisLinks &axis, int64_t bytes,
+                                           int64_t count, double &seconds) {
   static constexpr int64_t open[] = {-1};
   static constexpr burst_parameter parameters[] = {
       {"message", BURST_TENSOR, BURST_I8, 1, 0, open, -1, 0, -1, -1, 0, 0, 0,
        nullptr},
+      {"axis", BURST_TENSOR, BURST_I64, 1, 0, open, -1, 0, -1, -1, 0, 0, 0,
+       nullptr},
       {"seconds", BURST_TENSOR, BURST_F64, 1, 1, open, -1, 0, -1, -1, 0, 0, 0,
        nullptr}};
-  static constexpr burst_image image = {sizeof(burst_image),
-                                        BURST_ABI_VERSION,
-                                        "exchange",
-                                        "any",
-                                        /*num_ranks=*/2,
-                                        /*num_parameters=*/2,
-                                        /*num_arguments=*/1,
-                                        parameters,
-                                        segments,
-                                        exchange,
-                                        /*hash=*/1,
-                                        0,
-                                        0,
-                                        nullptr,
-                                        /*features=*/nullptr,
-                                        BURST_VERSION_MAJOR,
-                                        BURST_VERSION_MINOR,
-                                        0,
-                                        nullptr};
+  const burst_image image = {sizeof(burst_image),
+                             BURST_ABI_VERSION,
+                             "exchange",
+                             "any",
+                             axis.numRanks,
+                             /*num_parameters=*/3,
+                             /*num_arguments=*/2,
+                             parameters,
+                             segments,
+                             exchange,
+                             /*hash=*/1,
+                             0,
+                             0,
+                             nullptr,
+                             /*features=*/nullptr,
+                             BURST_VERSION_MAJOR,
+                             BURST_VERSION_MINOR,
+                             0,
+                             nullptr};
   burst_program *loaded = nullptr;
   if (burst_error *error =
           burst_program_from_image(&image, nullptr, nullptr, &loaded)) {
@@ -187,9 +237,14 @@ static std::optional<std::string> timeHops(const RunOptions &options,
   // The first hops touch memory for the first time.
   constexpr int64_t warm = 2;
   data::Tensor times = data::Tensor::zeros(data::DType::F64, {warm + count});
-  burst_tensor views[] = {viewOf(message, BURST_I8), viewOf(times, BURST_F64)};
+  data::Tensor numbers = data::Tensor::zeros(data::DType::I64, {2});
+  numbers.set(0, static_cast<double>(axis.size));
+  numbers.set(1, static_cast<double>(axis.stride));
+  burst_tensor views[] = {viewOf(message, BURST_I8), viewOf(numbers, BURST_I64),
+                          viewOf(times, BURST_F64)};
   std::vector<burst_counters> counters;
-  if (auto error = runAll(program.get(), views, howToRun(options), counters))
+  if (auto error =
+          runAll(program.get(), views, howToExchange(options), counters))
     return error;
   std::vector<double> hops;
   hops.reserve(count);
@@ -199,24 +254,33 @@ static std::optional<std::string> timeHops(const RunOptions &options,
   return std::nullopt;
 }
 
-/// As often as half a second allows.
+/// As often as half a second allows. Of processes rank 0 alone gets the times:
+/// they do it as often as they have agreed on.
 static std::optional<std::string> timeHops(const RunOptions &options,
-                                           int64_t bytes, double &seconds) {
-  if (auto error = timeHops(options, bytes, 1, seconds))
+                                           const AxisLinks &axis, int64_t bytes,
+                                           double &seconds) {
+  if (options.ranks)
+    return timeHops(options, axis, bytes, /*count=*/bytes < 4096 ? 201 : 11,
+                    seconds);
+  if (auto error = timeHops(options, axis, bytes, 1, seconds))
     return error;
   auto count = static_cast<int64_t>(0.5 / std::max(seconds, 1e-9));
-  return timeHops(options, bytes, std::clamp<int64_t>(count, 3, 1001), seconds);
+  return timeHops(options, axis, bytes, std::clamp<int64_t>(count, 3, 1001),
+                  seconds);
 }
 
 /// The line through the times of a small and of a large message.
 static std::optional<std::string> measureLink(const RunOptions &options,
+                                              const AxisLinks &axis,
                                               Hardware &hardware) {
   constexpr int64_t smallBytes = 64, largeBytes = int64_t{8} << 20;
   double small, large;
-  if (auto error = timeHops(options, smallBytes, small))
+  if (auto error = timeHops(options, axis, smallBytes, small))
     return error;
-  if (auto error = timeHops(options, largeBytes, large))
+  if (auto error = timeHops(options, axis, largeBytes, large))
     return error;
+  if (options.ranks && options.ranks->rank() != 0)
+    return std::nullopt;
   if (large <= small)
     return llvm::formatv("cannot tell the bandwidth: {0} bytes took {1:e3} s "
                          "and {2} bytes {3:e3} s; is the machine busy?",
@@ -233,28 +297,78 @@ static std::optional<std::string> measureLink(const RunOptions &options,
 // The description
 //===----------------------------------------------------------------------===//
 
-static std::string describe(const RunOptions &options,
-                            const Hardware &hardware) {
-  std::string threads = options.threads != 0
-                            ? " --threads=" + std::to_string(options.threads)
-                            : "";
-  return llvm::formatv("// By burst-run --calibrate{1}: {0}\n"
-                       "#machine = #dlti.target_system_spec<\n"
-                       "  \"burst\" = #dlti.target_device_spec<\n"
-                       "    \"burst.bandwidth\" = {2:e3} : f64,\n"
-                       "    \"burst.latency\" = {3:e3} : f64,\n"
-                       "    \"burst.flops\" = {4:e3} : f64>>\n",
-                       cpu::Target::host().str(), threads, hardware.bandwidth,
-                       hardware.latency, hardware.flops);
+static std::string describeLink(const Hardware &link) {
+  return llvm::formatv("    \"burst.bandwidth\" = {0:e3} : f64,\n"
+                       "    \"burst.latency\" = {1:e3} : f64",
+                       link.bandwidth, link.latency);
 }
 
-int burst::calibrate(const RunOptions &options, const std::string &path) {
+/// With the links of the axes of a grid.
+static std::string describe(const RunOptions &options,
+                            const std::optional<CalibratedGrid> &grid,
+                            const Hardware &hardware,
+                            ArrayRef<std::optional<Hardware>> links) {
+  std::string how;
+  if (options.threads != 0)
+    how += " --threads=" + std::to_string(options.threads);
+  if (grid)
+    how += " --grid=" + grid->name + "=" +
+           llvm::join(llvm::map_range(
+                          grid->shape,
+                          [](int64_t size) { return std::to_string(size); }),
+                      "x");
+  std::string text = llvm::formatv(
+      "// By burst-run --calibrate{1}: {0}\n"
+      "#machine = #dlti.target_system_spec<\n"
+      "  \"burst\" = #dlti.target_device_spec<\n{2},\n"
+      "    \"burst.flops\" = {3:e3} : f64>",
+      cpu::Target::host().str(), how, describeLink(hardware), hardware.flops);
+  for (auto [axis, link] : llvm::enumerate(links))
+    if (link)
+      text +=
+          llvm::formatv(",\n  \"{0}.{1}\" = #dlti.target_device_spec<\n{2}>",
+                        grid->name, axis, describeLink(*link));
+  return text + ">\n";
+}
+
+/// The links of all axes that have several ranks, and in `hardware` the slower
+/// of all in each respect; without a grid, of two ranks.
+static std::optional<std::string>
+measureLinks(const RunOptions &options,
+             const std::optional<CalibratedGrid> &grid, Hardware &hardware,
+             SmallVectorImpl<std::optional<Hardware>> &links) {
+  if (!grid)
+    return measureLink(options, {2, 2, 1}, hardware);
+  int64_t stride = grid->numRanks();
+  hardware.bandwidth = std::numeric_limits<double>::infinity();
+  hardware.latency = 0;
+  for (int64_t size : grid->shape) {
+    stride /= size;
+    links.emplace_back();
+    if (size == 1)
+      continue;
+    Hardware &link = links.back().emplace();
+    if (auto error =
+            measureLink(options, {grid->numRanks(), size, stride}, link))
+      return error;
+    hardware.bandwidth = std::min(hardware.bandwidth, link.bandwidth);
+    hardware.latency = std::max(hardware.latency, link.latency);
+  }
+  return std::nullopt;
+}
+
+int burst::calibrate(const RunOptions &options,
+                     const std::optional<CalibratedGrid> &grid,
+                     const std::string &path) {
   Hardware hardware;
+  SmallVector<std::optional<Hardware>> links;
   if (auto error = measureFlops(options, hardware.flops))
     return fail("--calibrate: " + *error);
-  if (auto error = measureLink(options, hardware))
+  if (auto error = measureLinks(options, grid, hardware, links))
     return fail("--calibrate: " + *error);
-  std::string text = describe(options, hardware);
+  if (options.ranks && options.ranks->rank() != 0)
+    return 0;
+  std::string text = describe(options, grid, hardware, links);
   if (path == "-")
     llvm::outs() << text;
   else if (llvm::Error error = writeFile(text, path))

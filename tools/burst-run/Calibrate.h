@@ -5,13 +5,30 @@
 
 #include "tools/burst-run/Runner.h"
 
+#include "llvm/ADT/SmallVector.h"
+
 namespace burst {
+
+/// A grid of ranks, whose axes have links of their own.
+struct CalibratedGrid {
+  std::string name;
+  llvm::SmallVector<int64_t> shape;
+
+  int64_t numRanks() const;
+  /// "mesh=2x4"; empty where the text is none.
+  static std::optional<CalibratedGrid> parse(llvm::StringRef text);
+};
 
 /// Measures what burst-choose-strategy reads of a machine, and writes it to the
 /// file `path` ("-": the standard output) as an alias of an attribute:
 /// `#machine = #dlti.target_system_spec<...>`. Of the options, those of the
-/// device and of the transport count. The exit status.
-int calibrate(const RunOptions &options, const std::string &path);
+/// device and of the transport count. Without a grid the link is that between
+/// two ranks; with one those of its axes are told, too. Ranks that are
+/// processes all call it, with a grid of as many; rank 0 writes. The exit
+/// status.
+int calibrate(const RunOptions &options,
+              const std::optional<CalibratedGrid> &grid,
+              const std::string &path);
 
 } // namespace burst
 

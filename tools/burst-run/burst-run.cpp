@@ -123,6 +123,11 @@ struct Options {
                "burst-choose-strategy reads of it, to the standard output or a "
                "file"),
       cl::value_desc("file.mlir"), cl::cat(category)};
+  cl::opt<std::string> grid{
+      "grid",
+      cl::desc("With --calibrate: the ranks are those of a grid of this name, "
+               "whose axes are measured, each as a ring of all its ranks"),
+      cl::value_desc("mesh=2x4"), cl::cat(category)};
   cl::opt<std::string> dump{
       "dump-dir",
       cl::desc("Where to write the IR of each phase, the object, the input "
@@ -253,6 +258,34 @@ static bool checkApart(const cl::opt<std::string> &one,
               " name one file, " + other + ": wanted two");
 }
 
+/// What --grid says, if it is given and says something.
+static std::optional<burst::CalibratedGrid> calibratedGrid() {
+  return burst::CalibratedGrid::parse(flags().grid);
+}
+
+/// Ranks that are processes are those of a grid.
+static bool checkGrid() {
+  bool isGiven = flags().grid.getNumOccurrences() != 0;
+  std::optional<burst::CalibratedGrid> grid = calibratedGrid();
+  if (isGiven && !grid)
+    return fail("--grid takes a name and the sizes of at most 8 axes, as in "
+                "mesh=2x4, got: " +
+                flags().grid);
+  constexpr int64_t maxThreads = 64;
+  bool areThreads = flags().transport.empty();
+  if (burst::Ranks::isOfGpus(flags().transport))
+    return fail("--calibrate measures this processor, and --transport=" +
+                flags().transport + " is of GPUs");
+  if (!areThreads && !isGiven)
+    return fail("--calibrate over --transport wants a --grid of its ranks");
+  if (grid && areThreads && grid->numRanks() > maxThreads)
+    return fail("--grid=" + flags().grid + " has " +
+                llvm::Twine(grid->numRanks()) + " ranks, wanted at most " +
+                llvm::Twine(maxThreads) + " where these are threads");
+  return !grid || grid->numRanks() > 1 ||
+         fail("--grid=" + flags().grid + " has one rank, wanted several");
+}
+
 /// A calibration runs programs of its own, on the device and the transport that
 /// the options describe.
 static bool checkFile() {
@@ -261,17 +294,19 @@ static bool checkFile() {
   if (!calibrates && !hasFile)
     return fail("takes a file, FILE.mlir or FILE.so, got none");
   if (!calibrates)
-    return true;
+    return flags().grid.empty() ||
+           fail("--grid is for --calibrate; the grid of a file is in it");
   if (flags().calibrateOption != "-" && !checkFolder(flags().calibrateOption))
+    return false;
+  if (!checkGrid())
     return false;
   if (hasFile)
     return fail("--calibrate runs no file, got: " + flags().inputs.front());
   if (const cl::Option *option = firstGiven(
           {flags().entry, flags().in, flags().out, flags().seed, flags().check,
            flags().explain, flags().json, flags().extents, flags().batch,
-           flags().interpret, flags().transport, flags().trace, flags().dump,
-           flags().device, flags().architectures, flags().processor,
-           flags().features}))
+           flags().interpret, flags().trace, flags().dump, flags().device,
+           flags().architectures, flags().processor, flags().features}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
   return true;
@@ -422,6 +457,24 @@ static int runFiles(burst::RunOptions &options) {
   return 0;
 }
 
+/// Ranks that are processes exit alike.
+static int runCalibration(const burst::RunOptions &options) {
+  std::optional<burst::CalibratedGrid> grid = calibratedGrid();
+  int status = 0;
+  if (options.ranks && options.ranks->numRanks() != grid->numRanks()) {
+    fail("--grid=" + flags().grid + " has " + llvm::Twine(grid->numRanks()) +
+         " ranks, and " + llvm::Twine(options.ranks->numRanks()) +
+         " were started");
+    status = 1;
+  } else {
+    status = burst::calibrate(options, grid,
+                              flags().calibrateOption.empty()
+                                  ? "-"
+                                  : flags().calibrateOption.getValue());
+  }
+  return options.ranks ? options.ranks->share(status) : status;
+}
+
 int burst::runMain(int argc, char **argv) {
   burst::prepareTool("burst-run");
   (void)threads(); // registers it
@@ -459,10 +512,6 @@ int burst::runMain(int argc, char **argv) {
   options.features = flags().features;
   if (!checkOptions(options))
     return 1;
-  if (flags().calibrateOption.getNumOccurrences() != 0)
-    return burst::calibrate(options, flags().calibrateOption.empty()
-                                         ? "-"
-                                         : flags().calibrateOption.getValue());
   std::unique_ptr<burst::Ranks> ranks;
   if (!flags().transport.empty()) {
     std::string error;
@@ -474,5 +523,7 @@ int burst::runMain(int argc, char **argv) {
     options.ranks = ranks.get();
     options.gpu = ranks->gpu();
   }
+  if (flags().calibrateOption.getNumOccurrences() != 0)
+    return runCalibration(options);
   return runFiles(options);
 }

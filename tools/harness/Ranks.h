@@ -33,6 +33,7 @@ public:
   bool isConnected() const { return connected; }
   burst_transport *transport() const { return handle; }
   int64_t rank() const { return own; }
+  int64_t numRanks() const { return count; }
   /// The GPU that a transport of GPUs is for; else null, and none.
   burst_device *device() const { return gpuDevice; }
   std::optional<int64_t> gpu() const { return ordinal; }
