@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Passes.h"
 #include "passes/Strategies/Exchange.h"
+#include "passes/Strategies/Strategy.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -129,6 +130,12 @@ static SmallVector<Sharded> shardedOperands(AttentionInterface op) {
   return sharded;
 }
 
+/// Whether two sequences are one, over the same axes.
+static bool isSame(AttentionInterface op, SequenceAttr a, SequenceAttr b) {
+  return a.getGrid() == b.getGrid() && a.getOrder() == b.getOrder() &&
+         a.getBlock() == b.getBlock() && axesOf(op, a) == axesOf(op, b);
+}
+
 LogicalResult Partitioner::checkAttention(AttentionInterface op) {
   if (!op.getSequence())
     return op->emitOpError("has no sequence, so it cannot be partitioned; give "
@@ -137,6 +144,9 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
   FailureOr<Layout> found = resolveLayout(op, *op.getSequence());
   if (failed(found))
     return failure();
+  // All axes of a grid may be named, or left out.
+  if (sequence && isSame(op, *op.getSequence(), sequence))
+    op->setAttr("sequence", sequence);
   if (sequence && sequence != *op.getSequence())
     return op->emitOpError("has the sequence ")
            << *op.getSequence() << ", but another attention of this function "

@@ -10,8 +10,9 @@
 namespace burst::tiling {
 
 /// An attend of so few queries, a rank's or those that it has gathered, that a
-/// tile has room for all of them, of all heads that share a key head. Each key is then used once: it is read where it
-/// lies. Where keys are many, tasks have a part of them each.
+/// tile has room for all of them, of all heads that share a key head. Each key
+/// is then used once: it is read where it lies. Where keys are many, tasks have
+/// a part of them each.
 struct FewQueries {
   int64_t positions; ///< of a tile, at most
   int64_t heads;     ///< of a key head: a position has as many rows

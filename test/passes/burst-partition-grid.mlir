@@ -62,3 +62,21 @@ func.func @several(%q: tensor<1x64x8x64xf32>) -> tensor<1x8x64xf32> {
       -> (tensor<1x64x8x64xf32>, tensor<1x8x64xf32>)
   return %lse : tensor<1x8x64xf32>
 }
+
+// All axes named, or none: the same sequence.
+//
+// PARTITION-LABEL: func @spelled
+// PARTITION: burst.attention_backward {{.*}} sequence <@mesh, zigzag>
+// RING-LABEL: func @spelled
+// RING-COUNT-2: ring.rotate{{.*}} channel <@mesh, 0>
+func.func @spelled(%q: tensor<1x64x1x64xf32>) -> tensor<1x64x1x64xf32> {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ring_kv>
+      : (tensor<1x64x1x64xf32>, tensor<1x64x1x64xf32>, tensor<1x64x1x64xf32>)
+      -> (tensor<1x64x1x64xf32>, tensor<1x1x64xf32>)
+  %dq, %dk, %dv = burst.attention_backward %q, %q, %q, %o, %lse, %q
+      sequence <@mesh[0, 1, 2], zigzag> strategy <ring_kv>
+      : (tensor<1x64x1x64xf32>, tensor<1x64x1x64xf32>, tensor<1x64x1x64xf32>,
+         tensor<1x64x1x64xf32>, tensor<1x1x64xf32>, tensor<1x64x1x64xf32>)
+      -> (tensor<1x64x1x64xf32>, tensor<1x64x1x64xf32>, tensor<1x64x1x64xf32>)
+  return %dq : tensor<1x64x1x64xf32>
+}
