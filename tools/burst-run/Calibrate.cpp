@@ -19,11 +19,13 @@
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace burst;

@@ -6,6 +6,9 @@
 #include "tools/burst-run/Runner.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
 
 namespace burst {
 
