@@ -85,6 +85,9 @@ class Program(bundles.Program):
             known = [like.shape[1] if size is None else size for size in sizes]
             return known if sequence is None else \
                 [size // n for size, n in zip(known, x.parts)]
+        if like is None and x.name in _LIKE and None in sizes:
+            raise ValueError(f"{_LIKE[x.name]}: is missing; @{self.name} takes "
+                             f"{', '.join(y.name for y in self.signature if not y.is_result)}")
         if sequence is not None and x.shard_dim is not None:
             assert sequence.rank is not None
             sizes[x.shard_dim] = len(self.positions(x.name, sequence.rank, sizes[x.shard_dim]))

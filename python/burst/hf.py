@@ -42,6 +42,7 @@ class Mask:
     num_queries: int
     num_keys: int
     has_padding: bool
+    ndim = 4 # as those have that were prepared
 
 
 def register(name: str = "burst", sequence: Sequence | None = None) -> None:
@@ -91,14 +92,16 @@ def shard(sequence: Sequence, input_ids: torch.Tensor, *,
 
 def make_mask(batch_size: int, q_length: int, kv_length: int, q_offset: int = 0,
               kv_offset: int = 0, mask_function: Any = None,
-              attention_mask: torch.Tensor | None = None, sequence: Sequence | None = None,
-              **_: Any) -> Mask:
+              attention_mask: torch.Tensor | Mask | None = None,
+              sequence: Sequence | None = None, **_: Any) -> Mask:
     """The mask of a model, as `flex_attention_mask` of transformers has it:
     positions of queries and keys begin at the offsets, and attention_mask is
     (batch, keys), true where a token is one. What else is given (dtype, device,
     when a mask may be left out) is about tensors, of which none is made here."""
     import transformers.masking_utils
     masking_utils = cast(Any, transformers.masking_utils)
+    if isinstance(attention_mask, Mask): # which generate has prepared
+        return attention_mask
     function = masking_utils.causal_mask_function if mask_function is None else mask_function
     has_padding = attention_mask is not None and not bool(attention_mask.all())
     if sequence is not None:

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from burst import api, torch_functions
+from burst.torch_attention import type_of_scores
 
 
 def with_kvcache(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
                  k: torch.Tensor | None = None, v: torch.Tensor | None = None, *,
-                 cache_seqlens: int | torch.Tensor | None = None,
-                 block_table: torch.Tensor | None = None, causal: bool = False,
+                 cache_seqlens: Any = None, block_table: Any = None, causal: bool = False,
                  window: tuple[int, int] = (-1, -1), softcap: float = 0.0,
                  scale: float | None = None, return_lse: bool = False) -> Any:
     """Attention of queries and the keys that a cache has, as flash_attn_with_kvcache
@@ -33,32 +33,22 @@ def with_kvcache(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
     (batch, heads, queries).
     """
     left, right = torch_functions.sides(causal, window, softcap)
-    for x, name in ((q, "q"), (k_cache, "k_cache"), (v_cache, "v_cache")):
-        if x.dim() != 4:
-            raise ValueError(f"{name}: 4 dimensions are wanted, got the shape {tuple(x.shape)}")
-    if k_cache.shape[:3] != v_cache.shape[:3]:
-        raise ValueError(f"v_cache: {tuple(v_cache.shape[:3])} pages or sequences, positions and "
-                         f"heads, k_cache has {tuple(k_cache.shape[:3])}")
-    batch = q.shape[0]
+    _check_tensors(q, k_cache, v_cache, k, v)
+    batch, num_queries = q.shape[:2]
     page = k_cache.shape[1]
-    if block_table is None:
-        if k_cache.shape[0] != batch:
-            raise ValueError(f"k_cache: has a batch of {k_cache.shape[0]}, q of {batch}; of pages "
-                             "a block_table says whose they are")
-        room = page
-    else:
-        block_table = _pages(block_table, batch, k_cache.shape[0])
-        room = page * block_table.shape[1]
-    lengths = _lengths(cache_seqlens, batch, room)
-    if (k is None) != (v is None):
-        raise ValueError("k, v: new keys and values come together")
-    if k is not None and v is not None:
-        lengths = _append(k, v, k_cache, v_cache, lengths, block_table, room)
-    if block_table is not None:
-        longest = int(lengths.max()) if batch else 0
-        used = block_table[:, :-(-longest // page) if page else 0]
-        k_cache, v_cache = (x[used].flatten(1, 2) for x in (k_cache, v_cache))
-    num_queries = q.shape[1]
+    table = None if block_table is None else _table(block_table, batch)
+    if table is None and k_cache.shape[0] != batch:
+        raise ValueError(f"k_cache: has a batch of {k_cache.shape[0]}, q of {batch}; of pages a "
+                         "block_table says whose they are")
+    room = page if table is None else page * table.shape[1]
+    begin = _lengths(cache_seqlens, batch, room)
+    lengths = begin if k is None else begin + k.shape[1]
+    longest = int(lengths.max()) if batch else 0
+    if longest > room:
+        raise ValueError(f"k: {lengths[0] - begin[0]} new keys behind {int(begin.max())}, and the "
+                         f"cache has room for {room}")
+    if table is not None:
+        table = _pages(table, lengths, page, k_cache.shape[0])
 
     def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
         d = i + (lengths[b] - num_queries) - j
@@ -68,53 +58,98 @@ def with_kvcache(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
         return softcap * torch.tanh(s / softcap)
 
     with torch.no_grad():
+        if k is not None and v is not None:
+            _append(k, v, k_cache, v_cache, begin, table)
+        if table is not None:
+            k_cache, v_cache = (x[table].flatten(1, 2) for x in (k_cache, v_cache))
+        if not batch: # of which a mask could read nothing
+            o = q.new_empty((0, num_queries, q.shape[2], v_cache.shape[3]))
+            lse = torch.empty((0, q.shape[2], num_queries), dtype=type_of_scores(q))
+            return (o, lse) if return_lse else o
         return api.attention(q, k_cache, v_cache, mask=mask, score=score if softcap else None,
                              scale=scale, layout="bshd", return_lse=return_lse)
 
 
-def _lengths(given: int | torch.Tensor | None, batch: int, room: int) -> torch.Tensor:
+def _check_tensors(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
+                   k: torch.Tensor | None, v: torch.Tensor | None) -> None:
+    """Before anything is written."""
+    for x, name in ((q, "q"), (k_cache, "k_cache"), (v_cache, "v_cache"), (k, "k"), (v, "v")):
+        if x is not None and x.dim() != 4:
+            raise ValueError(f"{name}: 4 dimensions are wanted, got the shape {tuple(x.shape)}")
+        if x is not None and x.dtype != q.dtype:
+            raise TypeError(f"{name}: is of {x.dtype}, q of {q.dtype}")
+    if k_cache.shape[:3] != v_cache.shape[:3]:
+        raise ValueError(f"v_cache: {tuple(v_cache.shape[:3])} pages or sequences, positions and "
+                         f"heads, k_cache has {tuple(k_cache.shape[:3])}")
+    if q.shape[3] != k_cache.shape[3]:
+        raise ValueError(f"k_cache: has a head dim of {k_cache.shape[3]}, q of {q.shape[3]}")
+    if k_cache.shape[2] == 0 or q.shape[2] % k_cache.shape[2]:
+        raise ValueError(f"q: has {q.shape[2]} heads, which is no multiple of the "
+                         f"{k_cache.shape[2]} of k_cache")
+    if (k is None) != (v is None):
+        raise ValueError("k, v: new keys and values come together")
+    for x, cache, name in ((k, k_cache, "k"), (v, v_cache, "v")):
+        if x is not None and k is not None and \
+                tuple(x.shape) != (q.shape[0], k.shape[1], *cache.shape[2:]):
+            raise ValueError(f"{name}: ({q.shape[0]}, {k.shape[1]}, {cache.shape[2]}, "
+                             f"{cache.shape[3]}) is wanted, got {tuple(x.shape)}")
+
+
+def _integers(name: str, given: Any, shape: str) -> torch.Tensor:
+    """A tensor of integers that do not wrap around when some are added."""
+    try:
+        numbers = torch.as_tensor(given).cpu()
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: {shape} integers are wanted, got {type(given).__name__}") \
+            from error
+    if numbers.is_floating_point() or numbers.dtype == torch.bool:
+        raise ValueError(f"{name}: {shape} integers are wanted, got {tuple(numbers.shape)} of "
+                         f"{numbers.dtype}")
+    return numbers if numbers.dtype == torch.int32 else numbers.long()
+
+
+def _lengths(given: Any, batch: int, room: int) -> torch.Tensor:
     """How many keys each sequence has."""
-    if isinstance(given, torch.Tensor):
-        if given.is_floating_point() or given.shape != (batch,):
-            raise ValueError(f"cache_seqlens: ({batch},) integers are wanted, got "
-                             f"{tuple(given.shape)} of {given.dtype}")
-        lengths = given.cpu()
-    else:
-        lengths = torch.full((batch,), room if given is None else int(given))
+    lengths = torch.full((batch,), room) if given is None else \
+        _integers("cache_seqlens", given, f"({batch},)")
+    if lengths.dim() == 0:
+        lengths = lengths.expand(batch).contiguous()
+    if lengths.shape != (batch,):
+        raise ValueError(f"cache_seqlens: ({batch},) integers are wanted, got "
+                         f"{tuple(lengths.shape)}")
     if batch and (int(lengths.min()) < 0 or int(lengths.max()) > room):
         raise ValueError(f"cache_seqlens: from 0 to the {room} positions of the cache, got {given}")
     return lengths
 
 
-def _pages(table: torch.Tensor, batch: int, pages: int) -> torch.Tensor:
-    if table.is_floating_point() or table.dim() != 2 or table.shape[0] != batch:
+def _table(given: Any, batch: int) -> torch.Tensor:
+    table = _integers("block_table", given, f"({batch}, pages)").long()
+    if table.dim() != 2 or table.shape[0] != batch:
         raise ValueError(f"block_table: ({batch}, pages) integers are wanted, got "
-                         f"{tuple(table.shape)} of {table.dtype}")
-    # What is not used may be anything that is none: -1 as a rule.
-    if table.numel() and int(table.max()) >= pages:
-        raise ValueError(f"block_table: names page {int(table.max())}, and there are {pages}")
-    return table.clamp(min=0).long()
+                         f"{tuple(table.shape)}")
+    return table
+
+
+def _pages(table: torch.Tensor, lengths: torch.Tensor, page: int, count: int) -> torch.Tensor:
+    """The pages of as many positions as the longest sequence has. What a sequence does
+    not use may be anything, -1 as a rule."""
+    used = (lengths.long() + page - 1) // max(page, 1)
+    table = table[:, :int(used.max()) if used.numel() else 0]
+    is_used = torch.arange(table.shape[1]) < used[:, None]
+    wrong = table[is_used & ((table < 0) | (table >= count))]
+    if wrong.numel():
+        raise ValueError(f"block_table: names page {int(wrong[0])} where a sequence has keys, and "
+                         f"there are {count}")
+    return table.where(is_used, 0)
 
 
 def _append(k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
-            lengths: torch.Tensor, block_table: torch.Tensor | None, room: int) -> torch.Tensor:
+            begin: torch.Tensor, table: torch.Tensor | None) -> None:
     """Writes new keys and values behind those that are there."""
-    batch = lengths.numel()
-    for x, cache, name in ((k, k_cache, "k"), (v, v_cache, "v")):
-        if x.dim() != 4 or x.shape[0] != batch or x.shape[1] != k.shape[1] or \
-                x.shape[2:] != cache.shape[2:]:
-            raise ValueError(f"{name}: ({batch}, {k.shape[1]}, {cache.shape[2]}, "
-                             f"{cache.shape[3]}) is wanted, got {tuple(x.shape)}")
-    num_new = k.shape[1]
-    longest = int(lengths.max()) + num_new if batch else 0
-    if longest > room:
-        raise ValueError(f"k: {num_new} new keys behind {longest - num_new}, and the cache has "
-                         f"room for {room}")
-    places = lengths.long()[:, None] + torch.arange(num_new)
-    rows = torch.arange(batch)[:, None].expand_as(places)
-    if block_table is not None:
+    places = begin.long()[:, None] + torch.arange(k.shape[1])
+    rows = torch.arange(begin.numel())[:, None].expand_as(places)
+    if table is not None:
         page = k_cache.shape[1]
-        rows, places = block_table.gather(1, places // page), places % page
+        rows, places = table.gather(1, places // page), places % page
     k_cache[rows, places] = k
     v_cache[rows, places] = v
-    return lengths + num_new

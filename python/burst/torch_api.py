@@ -65,6 +65,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
                None if score is None else score.__code__, scale, sequence, strategy, layout,
                head_offset, batch_offset, torch.get_default_dtype())
         call = _calls.get(key)
+        if call is not None and sequence is not None and not call.is_agreed():
+            call = None
         if call is not None:
             tables = call.tables(mask, score)
     except (AttributeError, TypeError): # no tensors, which is said below; functions without code
@@ -137,14 +139,10 @@ def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torc
     if is_plain and q.is_cpu and all([torch_attention.readable(x) is x
                                       for x in (q, k, v, *found.tables)]):
         call = Call(found, q, k, v)
-        # Ranks need not remember the same: what they remember must not decide which of
-        # two programs is taken.
-        if found.guards is None:
-            pass
-        elif any(found.attention.clauses.is_open):
+        if found.guards is not None and any(found.attention.clauses.is_open):
             if open_key is not None:
                 _remember(_open_calls, open_key, OpenCall(found, q, k, v))
-        elif key is not None:
+        elif found.guards is not None and key is not None:
             _remember(_calls, key, call)
     return call, found.attention, found.tables
 

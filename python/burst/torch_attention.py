@@ -295,6 +295,7 @@ class Found(NamedTuple):
     tables: list[torch.Tensor] # that it takes now
     # By which another call may be known to take the same ones.
     guards: tuple[fingerprint.Guard | None, fingerprint.Guard | None] | None
+    family: tuple[Any, ...] # what it has in common with those of other lengths
 
 
 def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
@@ -322,7 +323,7 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
             found = _relative(family, key, q.shape, k.shape, v.shape, options, is_open)
         if found is not None:
             attention, places = found
-            return Found(attention, [captured[place] for place in places], guards)
+            return Found(attention, [captured[place] for place in places], guards, family)
     attention = build(q.shape, k.shape, v.shape, q.dtype, mask, score, options, is_open)
     tables = attention.take_tables()
     is_captured = False
@@ -340,7 +341,7 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
             _remember(_found, key, (attention, places))
             if True in is_open:
                 _remember(_families, _family(family, options, is_open), (attention, places))
-    return Found(attention, tables, guards if is_captured else None)
+    return Found(attention, tables, guards if is_captured else None, family)
 
 
 def _without_length(x: torch.Tensor, options: Options) -> torch.Size:
@@ -352,8 +353,12 @@ def _opened(family: tuple[Any, ...], q: torch.Size, k: torch.Size,
             options: Options) -> lengths.Open:
     """Which lengths the program of such a call leaves open."""
     at = LAYOUTS[options.layout][1]
-    return lengths.opened((family, options._replace(sequence=None)),
-                          _lengths(q[at], k[at], options.sequence), options.sequence)
+    return _opened_of(family, _lengths(q[at], k[at], options.sequence), options)
+
+
+def _opened_of(family: tuple[Any, ...], whole: lengths.Lengths, options: Options) -> lengths.Open:
+    """The same of the lengths of all ranks."""
+    return lengths.opened((family, options._replace(sequence=None)), whole, options.sequence)
 
 
 def _family(family: tuple[Any, ...], options: Options, is_open: lengths.Open) -> tuple[Any, ...]:
@@ -436,10 +441,11 @@ def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
 class _Known:
     """A call of known functions."""
 
-    __slots__ = ("_guards", "_tables", "attention")
+    __slots__ = ("_family", "_guards", "_tables", "attention")
 
     def __init__(self, found: Found) -> None:
         self.attention = found.attention
+        self._family = found.family
         self._guards = found.guards
         self._tables = [(weakref.ref(x), x.shape, x.stride(), x.dtype) for x in found.tables]
 
@@ -463,6 +469,14 @@ class _Known:
         return tables
 
 
+    def _is_agreed(self, whole: lengths.Lengths) -> bool:
+        """Whether other ranks run the same program: each of them remembers something
+        else, so all ask for what was asked for by all."""
+        options = self.attention.options
+        return options.sequence is None or options.sequence.ranks == 1 or \
+            _opened_of(self._family, whole, options) == self.attention.clauses.is_open
+
+
 class Call(_Known):
     """A call of known sizes, strides and functions."""
 
@@ -473,10 +487,16 @@ class Call(_Known):
         attention = found.attention
         o, lse = attention.empty_results(q)
         self._strides = o.stride(), lse.stride()
-        self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype)
+        self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype,
+                                    device=o.device)
         self._lse = functools.partial(torch.empty_strided, lse.shape, lse.stride(),
-                                      dtype=lse.dtype)
+                                      dtype=lse.dtype, device=lse.device)
         self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
+
+    def is_agreed(self) -> bool:
+        shape = self.attention.clauses.shape
+        assert shape.num_queries is not None and shape.num_keys is not None
+        return self._is_agreed((shape.num_queries, shape.num_keys))
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
                  tables: abc.Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -510,8 +530,8 @@ class OpenCall(_Known):
         self._sequence = attention.options.sequence
         self._has_bounds = any(region is not None and region.bounds
                                for region in (clauses.mask, clauses.score))
-        self._o = functools.partial(torch.empty_strided, dtype=o.dtype)
-        self._lse = functools.partial(torch.empty, dtype=lse.dtype)
+        self._o = functools.partial(torch.empty_strided, dtype=o.dtype, device=o.device)
+        self._lse = functools.partial(torch.empty, dtype=lse.dtype, device=lse.device)
         self._free: list[tuple[memoryview, int, memoryview]] = []
 
     def has_gradients(self) -> bool:
@@ -546,7 +566,8 @@ class OpenCall(_Known):
         clauses = self.attention.clauses
         known = clauses.shape
         if not clauses.is_open[0] and whole[0] != known.num_queries or \
-                not clauses.is_open[1] and whole[1] != known.num_keys:
+                not clauses.is_open[1] and whole[1] != known.num_keys or \
+                not self._is_agreed(whole):
             return None
         if self._has_bounds:
             clauses.check_bounds(*whole)
@@ -581,7 +602,11 @@ class OpenCall(_Known):
         try:
             programs.run_at(self._run.handle, bound.config(q), address, self._run.count)
         except Error as error:
-            raise bound.explained(error) from None
+            shape = dataclasses.replace(known, num_queries=whole[0], num_keys=whole[1])
+            text = dataclasses.replace(bound.text,
+                                       clauses=dataclasses.replace(clauses, shape=shape))
+            raise worlds.explained(self._sequence, text.explained(error),
+                                   text.described) from None
         self._free.append(found)
         return o, lse
 

@@ -4,11 +4,13 @@ argument is honoured, or refused by name."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, cast
 
 import torch
 
 from burst import api, tracing
+from burst.torch_attention import type_of_scores
 from burst.sequence import Sequence
 
 
@@ -156,7 +158,8 @@ def varlen(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.
     where it is 0. lse is (heads, tokens).
     """
     cu_q = _offsets(cu_seqlens, "cu_seqlens", q)
-    cu_k = cu_q if cu_seqlens_k is None else _offsets(cu_seqlens_k, "cu_seqlens_k", k)
+    cu_k = _offsets(cu_seqlens, "cu_seqlens", k) if cu_seqlens_k is None else \
+        _offsets(cu_seqlens_k, "cu_seqlens_k", k)
     if cu_q.numel() != cu_k.numel():
         raise ValueError(f"cu_seqlens_k: {cu_k.numel() - 1} sequences, cu_seqlens has "
                          f"{cu_q.numel() - 1}")
@@ -165,12 +168,16 @@ def varlen(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.
     left, right = sides(causal, window, softcap)
     ends = cu_k[1:]
     if seqused_k is not None:
-        used = seqused_k.cpu()
+        used = torch.as_tensor(seqused_k).cpu()
         if used.is_floating_point() or used.shape != ends.shape or \
                 bool(((used < 0) | (used > ends - cu_k[:-1])).any()):
             raise ValueError(f"seqused_k: for each of the {ends.numel()} sequences at most its "
                              f"number of keys is wanted, got {seqused_k}")
         ends = cu_k[:-1] + used
+    if not q.shape[0] or not k.shape[0]: # of which a mask could read nothing
+        o = q.new_zeros((*q.shape[:2], v.shape[2]))
+        lse = q.new_full((q.shape[1], q.shape[0]), -math.inf, dtype=type_of_scores(q))
+        return (o, lse) if return_lse else o
     query_ids, query_places = _places(cu_q, ends)
     key_ids, key_places = _places(cu_k, cu_k[1:])
     key_ids[key_places >= ends[key_ids]] = -1
@@ -195,7 +202,9 @@ def _offsets(offsets: torch.Tensor, name: str, packed: torch.Tensor) -> torch.Te
         raise ValueError(f"varlen: (tokens, heads, dim) is wanted, got {tuple(packed.shape)}")
     if offsets.dim() != 1 or offsets.numel() < 1:
         raise ValueError(f"{name}: one dimension is wanted, got {tuple(offsets.shape)}")
-    offsets = offsets.cpu()
+    if offsets.is_floating_point() or offsets.dtype == torch.bool:
+        raise ValueError(f"{name}: integers are wanted, got {offsets.dtype}")
+    offsets = offsets.cpu().long()
     if int(offsets[0]) != 0 or int(offsets[-1]) != packed.shape[0] or \
             bool((offsets[1:] < offsets[:-1]).any()):
         raise ValueError(f"{name}: must rise from 0 to the number of tokens, {packed.shape[0]}, "
@@ -205,6 +214,8 @@ def _offsets(offsets: torch.Tensor, name: str, packed: torch.Tensor) -> torch.Te
 
 def sides(causal: bool, window: tuple[int, int], softcap: float) -> tuple[int, int]:
     """How far the window of a mask reaches to the left and to the right."""
+    if not isinstance(cast(object, window), (tuple, list)) or len(window) != 2:
+        raise ValueError(f"window: (left, right) is wanted, got {window!r}")
     left, right = window
     if left < -1 or right < -1:
         raise ValueError(f"window: sides are at least 0, or -1 for no bound, got {window}")

@@ -33,9 +33,12 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
                 for value in arguments]
     examples += [torch.empty([int(n) for n in table.shape], dtype=table.dtype) for table in tables]
     try:
-        with _lock, torch.no_grad(), _no_hashes(function), AtPositions(region.is_score) as mode:
-            graph = make_fx(lambda *x: function(*x))(*examples) # it may have default arguments
-            if not _is_same(graph, _traced_elsewhere(function, examples, len(arguments))):
+        # In inference mode constants of a function would have ops of their own.
+        with _lock, torch.inference_mode(False), torch.no_grad(), _no_hashes(function):
+            with AtPositions(region.is_score) as mode:
+                graph = make_fx(lambda *x: function(*x))(*examples) # defaults are left out
+                other = _traced_elsewhere(function, examples, len(arguments))
+            if not _is_same(graph, other):
                 raise TypeError("takes numbers of what it is traced with, which are others for "
                                 "each pair: b, h, i, j and s in a list that becomes a tensor (use "
                                 "torch.stack), or in a function that is none of torch; or gives "

@@ -116,8 +116,10 @@ def _of_numpy(x: Any) -> View:
     if any(stride % size for stride in x.strides):
         raise ValueError(f"an array of numpy whose strides {x.strides} are no multiples of its "
                          f"elements of {size} bytes; copy it first")
-    return View(x.__array_interface__["data"][0], x.dtype.name, tuple(x.shape),
-                tuple(stride // size for stride in x.strides), None, not x.flags.writeable, x)
+    # Where there is nothing numpy knows no strides.
+    strides = tuple(stride // size for stride in x.strides) if x.size else _contiguous(x.shape)
+    return View(x.__array_interface__["data"][0], x.dtype.name, tuple(x.shape), strides, None,
+                not x.flags.writeable, x)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -125,5 +127,5 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     size = 1
     for extent in reversed(shape):
         strides.append(size)
-        size *= extent
+        size *= max(extent, 1)
     return tuple(reversed(strides))

@@ -257,7 +257,7 @@ def test_lengths_that_vary(monkeypatch):
         lambda module, target="cpu": compiled.append(module) or compile(module, target)))
     tensors = reference.draw(1, 5, 5, 3, 30, 8)
     q, keys, values = [x.numpy() for x in tensors]
-    for n in (6, 7, 8, 30):
+    for n in (6, 7, 8, 30, 0):
         o, lse = burst.attention(q, keys[:, :, :n], values[:, :, :n],
                                  mask=lambda b, h, i, j: j <= i + 4, return_lse=True)
         wanted = reference.attention(tensors[0], *[x[:, :, :n] for x in tensors[1:]],

@@ -10,7 +10,7 @@ import torch
 
 import burst
 import reference
-from burst import programs
+from burst import programs, torch_attention
 
 IDS = torch.tensor([0] * 11 + [1] * 20 + [2] * 6)
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
@@ -120,7 +120,6 @@ def test_tables_with_gradients():
 
 
 def test_other_tables_compile_nothing():
-    from burst import programs
     q, k, v = reference.draw(1, 1, 1, 16, 16, 8)
     results = []
     for seed in (1, 2):
@@ -427,7 +426,7 @@ def compiled(monkeypatch):
 
 
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
-def test_keys_that_grow(compiled, layout):
+def test_keys_that_grow(compiled, layout, monkeypatch):
     """A decoding loop is one program behind the first step's, also with tables."""
     slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625, 1.0, 0.0])
     length = torch.tensor([0])
@@ -438,6 +437,9 @@ def test_keys_that_grow(compiled, layout):
     def score(s, b, h, i, j):
         return s - slopes[h] * (j - i)
 
+    finds = []
+    find = torch_attention.find
+    monkeypatch.setattr(torch_attention, "find", lambda *x: finds.append(x) or find(*x))
     q, keys, values = reference.draw(2, 6, 3, 1, 40, 8, 12)
     if layout == "bshd":
         q, keys, values = (x.transpose(1, 2).contiguous() for x in (q, keys, values))
@@ -451,6 +453,7 @@ def test_keys_that_grow(compiled, layout):
         reference.assert_close(found[1], wanted[1])
     assert len(compiled) == 2
     assert ["?" in module for module in compiled] == [False, True]
+    assert len(finds) == 2 # others know their program by one look-up
     # What the program is not for is another one, and what is wrong an error.
     assert burst.attention(q, q, q, layout=layout).shape == q.shape
     with pytest.raises(ValueError, match=r"^v: has 40 positions and 3 heads, k has 7 and 3"):
@@ -499,3 +502,22 @@ def test_results_of_any_length_that_are_given():
         wanted = reference.attention(q, keys[:, :, :n], values[:, :, :n], by_head)
         reference.assert_close(o, wanted[0])
         reference.assert_close(lse, wanted[1])
+
+
+def test_inference_mode_and_default_devices():
+    """What the caller has switched on is not for what is made in between."""
+    q, keys, values = reference.draw(1, 2, 2, 1, 9, 8)
+    first = torch.tensor([3])
+
+    def mask(b, h, i, j):
+        return j > first[0]
+
+    for n in (6, 7, 9):
+        k, v = keys[:, :, :n], values[:, :, :n]
+        wanted, _ = reference.attention(q, k, v, mask)
+        with torch.inference_mode():
+            reference.assert_close(burst.attention(q, k, v, mask=mask), wanted)
+        for _ in range(2):
+            with torch.device("meta"):
+                found = burst.attention(q, k, v, mask=mask)
+            reference.assert_close(found, wanted)

@@ -76,6 +76,12 @@ def test_generation_with_a_cache():
     tokens = [make("gpt_oss", implementation).eval().generate(
         ids, max_new_tokens=12, do_sample=False) for implementation in ("eager", "burst")]
     assert torch.equal(*tokens)
+    # A cache that has its size from the beginning prepares masks itself.
+    with torch.inference_mode():
+        tokens = [make("llama", implementation).eval().generate(
+            ids, max_new_tokens=6, do_sample=False, cache_implementation="static",
+            disable_compile=True) for implementation in ("eager", "burst")]
+    assert torch.equal(*tokens)
 
 
 def layer(**arguments):

@@ -106,7 +106,12 @@ def test_refusals():
             (dict(cache_seqlens=9), "cache_seqlens: from 0 to the 8 positions of the cache, got 9"),
             (dict(cache_seqlens=torch.ones(3).int()), r"cache_seqlens: \(2,\) integers are wanted"),
             (dict(cache_seqlens=torch.ones(2)), "integers are wanted, got .* of torch.float32"),
-            (dict(block_table=table + 1), "block_table: names page 2, and there are 2"),
+            (dict(block_table=table + 1), "block_table: names page 2 where a sequence has keys, "
+                                          "and there are 2"),
+            (dict(block_table=table - 1), "block_table: names page -1 where a sequence has keys"),
+            (dict(cache_seqlens=torch.tensor([True, False])), "integers are wanted, got .* of "
+                                                              "torch.bool"),
+            (dict(window=4), r"window: \(left, right\) is wanted, got 4"),
             (dict(block_table=table[0]), r"block_table: \(2, pages\) integers are wanted"),
             (dict(k=k[:, :1]), "k, v: new keys and values come together"),
             (dict(k=k[:, :1], v=v[:, :1]), "k: 1 new keys behind 8, and the cache has room for 8"),
@@ -116,6 +121,36 @@ def test_refusals():
             burst.with_kvcache(q, k, v, **arguments)
     with pytest.raises(ValueError, match="k_cache: has a batch of 2, q of 1; of pages a"):
         burst.with_kvcache(q[:1], k, v)
+    # Nothing is written by a call that fails.
+    before = k.clone()
+    with pytest.raises(TypeError, match="v: is of torch.bfloat16, q of torch.float32"):
+        burst.with_kvcache(q, k, v, k[:, :1] + 1, v[:, :1].bfloat16(), cache_seqlens=0)
+    with pytest.raises(ValueError, match="k_cache: has a head dim of 16, q of 8"):
+        burst.with_kvcache(q[..., :8], k, v, k[:, :1] + 1, v[:, :1], cache_seqlens=0)
+    assert torch.equal(k, before)
+
+
+def test_lengths_of_few_bits():
+    q, k, v = (draw(1, n, h, DIM) for n, h in ((5, HEADS), (160, KEY_HEADS), (160, KEY_HEADS)))
+    new = [draw(1, 60, KEY_HEADS, DIM, seed=n) for n in (3, 4)]
+    wanted = burst.with_kvcache(q, k.clone(), v.clone(), *new, cache_seqlens=100, causal=True)
+    for dtype in (torch.int8, torch.uint8, torch.int32):
+        found = burst.with_kvcache(q, k.clone(), v.clone(), *new, causal=True,
+                                   cache_seqlens=torch.tensor([100], dtype=dtype))
+        assert torch.equal(found, wanted)
+    few = burst.with_kvcache(q, k, v, cache_seqlens=torch.tensor([3], dtype=torch.uint8),
+                             causal=True)
+    reference.assert_close(few[0], expected(q[0], k[0, :3], v[0, :3], right=0)[0])
+    assert burst.with_kvcache(q[:0], k[:0], v[:0]).shape == (0, 5, HEADS, DIM)
+
+
+def test_caches_have_no_gradients():
+    q, k, v = (draw(1, n, h, DIM).requires_grad_() for n, h in
+               ((1, HEADS), (1, KEY_HEADS), (1, KEY_HEADS)))
+    caches = [torch.zeros(1, 8, KEY_HEADS, DIM) for _ in range(2)]
+    for n in range(3):
+        assert not burst.with_kvcache(q, *caches, k * 2, v, cache_seqlens=n).requires_grad
+    assert not caches[0].requires_grad and torch.equal(caches[0][0, 2], 2 * k[0, 0].detach())
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -134,3 +169,7 @@ def test_used_keys_of_packed_sequences(causal):
         burst.varlen(q, k, v, cu_q, cu_k, seqused_k=used + 3)
     with pytest.raises(ValueError, match="block_table: keys are packed here; burst.with_kvcache"):
         burst.varlen(q, k, v, cu_q, cu_k, block_table=torch.zeros(3, 1))
+    with pytest.raises(ValueError, match="cu_seqlens: must rise from 0 to the number of tokens, 5"):
+        burst.varlen(q, k[:5], v[:5], cu_q)
+    nothing, lse = burst.varlen(q, k[:0], v[:0], cu_q, cu_k * 0, return_lse=True)
+    assert torch.equal(nothing, torch.zeros_like(q)) and bool(lse.isneginf().all())
