@@ -468,7 +468,6 @@ class _Known:
             tables.append(table)
         return tables
 
-
     def _is_agreed(self, whole: lengths.Lengths) -> bool:
         """Whether other ranks run the same program: each of them remembers something
         else, so all ask for what was asked for by all."""
