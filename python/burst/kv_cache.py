@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from burst import api, torch_functions
-from burst.torch_attention import type_of_scores
 
 
 def with_kvcache(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
@@ -49,6 +48,8 @@ def with_kvcache(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
                          f"cache has room for {room}")
     if table is not None:
         table = _pages(table, lengths, page, k_cache.shape[0])
+    if not batch: # a table has an element, also one that nobody reads
+        lengths = torch.zeros(1, dtype=torch.int64)
 
     def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
         d = i + (lengths[b] - num_queries) - j
@@ -62,10 +63,6 @@ def with_kvcache(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
             _append(k, v, k_cache, v_cache, begin, table)
         if table is not None:
             k_cache, v_cache = (x[table].flatten(1, 2) for x in (k_cache, v_cache))
-        if not batch: # of which a mask could read nothing
-            o = q.new_empty((0, num_queries, q.shape[2], v_cache.shape[3]))
-            lse = torch.empty((0, q.shape[2], num_queries), dtype=type_of_scores(q))
-            return (o, lse) if return_lse else o
         return api.attention(q, k_cache, v_cache, mask=mask, score=score if softcap else None,
                              scale=scale, layout="bshd", return_lse=return_lse)
 

@@ -24,7 +24,6 @@ _forward_ad = cast(Any, forward_ad)
 
 _calls: dict[tuple[Any, ...], Call] = {}
 _open_calls: dict[tuple[Any, ...], OpenCall] = {} # whatever their lengths and strides
-_LARGEST_CACHE = 4096
 # Tensors that are no more than that: others, such as fake ones, know what to do
 # with an op.
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
@@ -74,8 +73,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     is_plain = type(q) in _PLAIN and type(k) in _PLAIN and type(v) in _PLAIN and \
         not _count_modes() and not _has_transforms()
     open_key = None
-    if call is None and key is not None:
-        open_key = (*_without_length(layout, q, k, v), *key[6:])
+    if call is None and key is not None and layout in arguments.LAYOUTS:
+        open_key = (*torch_attention.without_length(layout, q, k, v), *key[6:])
         known = _open_calls.get(open_key)
         if known is not None and is_plain and out is None and not (
                 torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or
@@ -117,13 +116,6 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
     return (o, lse) if return_lse else o
 
 
-def _without_length(layout: str, *tensors: torch.Tensor) -> list[torch.Size]:
-    """The shapes of q, k and v but for how many positions they have."""
-    if layout == "bshd":
-        return [x.shape[:1] + x.shape[2:] for x in tensors]
-    return [x.shape[:2] + x.shape[3:] for x in tensors]
-
-
 def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torch.Tensor,
           k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
           score: tracing.Function | None, scale: float | None, sequence: Sequence | None,
@@ -141,16 +133,10 @@ def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torc
         call = Call(found, q, k, v)
         if found.guards is not None and any(found.attention.clauses.is_open):
             if open_key is not None:
-                _remember(_open_calls, open_key, OpenCall(found, q, k, v))
+                torch_attention.remember(_open_calls, open_key, OpenCall(found, q, k, v))
         elif found.guards is not None and key is not None:
-            _remember(_calls, key, call)
+            torch_attention.remember(_calls, key, call)
     return call, found.attention, found.tables
-
-
-def _remember(calls: dict[tuple[Any, ...], Any], key: tuple[Any, ...], call: Any) -> None:
-    if len(calls) >= _LARGEST_CACHE:
-        calls.clear()
-    calls[key] = call
 
 
 #===----------------------------------------------------------------------===#

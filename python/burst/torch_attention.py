@@ -76,9 +76,8 @@ class Bound:
         key = tuple([(x.stride(), x.shape, x.dtype) for x in tensors])
         found = self.runs.get(key)
         if found is None:
-            if len(self.runs) >= _LARGEST_CACHE:
-                self.runs.clear()
-            found = self.runs[key] = Run(self, tensors)
+            found = Run(self, tensors)
+            remember(self.runs, key, found)
         return found
 
     def config(self, q: torch.Tensor) -> _c.RunConfig:
@@ -312,7 +311,7 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
     if of_mask is not None and of_score is not None:
         # The types of what functions make of numbers depend on the default.
         functions = of_mask.key, of_score.key, torch.get_default_dtype()
-        family = functions, *(_without_length(x, options) for x in (q, k, v)), q.dtype
+        family = functions, *without_length(options.layout, q, k, v), q.dtype
         is_open = _opened(family, q.shape, k.shape, options)
         key = (family, q.shape, k.shape, v.shape, options, is_open)
         captured = of_mask.tensors + of_score.tensors
@@ -338,15 +337,16 @@ def find(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Functi
             region.reads_values for region in (attention.clauses.mask, attention.clauses.score)
             if region is not None)
         if is_captured:
-            _remember(_found, key, (attention, places))
+            remember(_found, key, (attention, places))
             if True in is_open:
-                _remember(_families, _family(family, options, is_open), (attention, places))
+                remember(_families, _family(family, options, is_open), (attention, places))
     return Found(attention, tables, guards if is_captured else None, family)
 
 
-def _without_length(x: torch.Tensor, options: Options) -> torch.Size:
-    at = LAYOUTS[options.layout][1]
-    return x.shape[:at] + x.shape[at + 1:]
+def without_length(layout: str, *tensors: torch.Tensor) -> list[torch.Size]:
+    """The shapes of q, k and v but for how many positions they have."""
+    at = LAYOUTS[layout][1]
+    return [x.shape[:at] + x.shape[at + 1:] for x in tensors]
 
 
 def _opened(family: tuple[Any, ...], q: torch.Size, k: torch.Size,
@@ -379,11 +379,12 @@ def _relative(family: tuple[Any, ...], key: Any, q: torch.Size, k: torch.Size, v
     shape = dataclasses.replace(other.clauses.shape, num_queries=num_queries, num_keys=num_keys)
     found = Attention(dataclasses.replace(other.clauses, shape=shape), options, (q, k, v),
                       other.dtype), places
-    _remember(_found, key, found)
+    remember(_found, key, found)
     return found
 
 
-def _remember(known: dict[Any, Any], key: Any, found: Any) -> None:
+def remember(known: dict[Any, Any], key: Any, found: Any) -> None:
+    """In a cache of bounded size."""
     if len(known) >= _LARGEST_CACHE:
         known.clear()
     known[key] = found

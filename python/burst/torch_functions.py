@@ -4,13 +4,11 @@ argument is honoured, or refused by name."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, cast
 
 import torch
 
 from burst import api, tracing
-from burst.torch_attention import type_of_scores
 from burst.sequence import Sequence
 
 
@@ -174,13 +172,10 @@ def varlen(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqlens: torch.
             raise ValueError(f"seqused_k: for each of the {ends.numel()} sequences at most its "
                              f"number of keys is wanted, got {seqused_k}")
         ends = cu_k[:-1] + used
-    if not q.shape[0] or not k.shape[0]: # of which a mask could read nothing
-        o = q.new_zeros((*q.shape[:2], v.shape[2]))
-        lse = q.new_full((q.shape[1], q.shape[0]), -math.inf, dtype=type_of_scores(q))
-        return (o, lse) if return_lse else o
     query_ids, query_places = _places(cu_q, ends)
     key_ids, key_places = _places(cu_k, cu_k[1:])
-    key_ids[key_places >= ends[key_ids]] = -1
+    if seqused_k is not None and k.shape[0]:
+        key_ids[key_places >= ends[key_ids]] = -1
 
     def mask(b: Any, h: Any, i: Any, j: Any) -> Any:
         kept = query_ids[i] == key_ids[j]
@@ -235,7 +230,10 @@ def within(kept: Any, d: Any, left: int, right: int) -> Any:
 
 def _places(own: torch.Tensor, ends: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Which sequence each token is of, and its place, so that the last query of a
-    sequence has the place of its last key, in front of the end of these."""
+    sequence has the place of its last key, in front of the end of these. Of no tokens
+    there is one that nobody reads: a table has an element."""
+    if not int(own[-1]):
+        return torch.full((1,), -1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
     lengths = own[1:] - own[:-1]
     ids = torch.repeat_interleave(torch.arange(lengths.numel()), lengths)
     places = torch.arange(int(own[-1])) + (ends - own[1:])[ids]

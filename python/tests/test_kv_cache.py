@@ -171,5 +171,9 @@ def test_used_keys_of_packed_sequences(causal):
         burst.varlen(q, k, v, cu_q, cu_k, block_table=torch.zeros(3, 1))
     with pytest.raises(ValueError, match="cu_seqlens: must rise from 0 to the number of tokens, 5"):
         burst.varlen(q, k[:5], v[:5], cu_q)
+    q.requires_grad_()
     nothing, lse = burst.varlen(q, k[:0], v[:0], cu_q, cu_k * 0, return_lse=True)
     assert torch.equal(nothing, torch.zeros_like(q)) and bool(lse.isneginf().all())
+    nothing.sum().backward()
+    assert torch.equal(q.grad, torch.zeros_like(q))
+    assert burst.varlen(q[:0], k, v, cu_q * 0, cu_k).shape == (0, HEADS, DIM)
