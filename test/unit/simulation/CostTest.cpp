@@ -432,6 +432,25 @@ constexpr Direction doubleRings[] = {{"double_ring_kv", ""},
                                      {"double_ring_kv", "double_ring_kv"},
                                      {"double_ring_kv", "double_ring_q"}};
 
+/// Sharded over two axes, and exchanged along a third one of `members` ranks.
+static Problem onGrid(int64_t outer, int64_t inner, int64_t members,
+                      Direction direction, const NamedMask &mask, Order order) {
+  Problem problem;
+  problem.forward = direction.forward;
+  problem.backward = direction.backward;
+  problem.mask = mask.text;
+  problem.order = stringifyOrder(order);
+  problem.parts = outer * inner;
+  problem.innerRanks = inner;
+  problem.members = members;
+  problem.heads = 4;
+  problem.keyHeads = 2;
+  problem.dim = 6;
+  problem.valueDim = 5;
+  problem.element = "bf16";
+  return problem;
+}
+
 TEST(CostTest, BytesOfDoubleRingsAreThoseOfThePlan) {
   auto context = makeContext();
   constexpr std::pair<int64_t, int64_t> grids[] = {{1, 3}, {3, 1}, {2, 2},
@@ -442,21 +461,10 @@ TEST(CostTest, BytesOfDoubleRingsAreThoseOfThePlan) {
         for (auto [queries, keys] : lengths)
           for (Direction direction : doubleRings)
             for (int64_t members : {1, 2}) {
-              Problem problem;
-              problem.forward = direction.forward;
-              problem.backward = direction.backward;
-              problem.mask = mask.text;
-              problem.order = stringifyOrder(order);
-              problem.parts = outer * inner;
-              problem.innerRanks = inner;
-              problem.members = members;
+              Problem problem =
+                  onGrid(outer, inner, members, direction, mask, order);
               problem.queries = queries;
               problem.keys = keys;
-              problem.heads = 4;
-              problem.keyHeads = 2;
-              problem.dim = 6;
-              problem.valueDim = 5;
-              problem.element = "bf16";
               if (!isTried(order))
                 continue;
               // The estimate of an all-to-all is of the largest shards.
@@ -481,21 +489,10 @@ TEST(CostTest, BytesByAxisAreThoseOfThePlan) {
             if (!isTried(order) ||
                 (members > 1 && direction.forward == StringRef("ring_scores")))
               continue;
-            Problem problem;
-            problem.forward = direction.forward;
-            problem.backward = direction.backward;
-            problem.mask = mask.text;
-            problem.order = stringifyOrder(order);
-            problem.parts = outer * inner;
-            problem.innerRanks = inner;
-            problem.members = members;
+            Problem problem =
+                onGrid(outer, inner, members, direction, mask, order);
             problem.queries = 48;
             problem.keys = 96;
-            problem.heads = 4;
-            problem.keyHeads = 2;
-            problem.dim = 6;
-            problem.valueDim = 5;
-            problem.element = "bf16";
             SCOPED_TRACE(problem.describe());
             PlannedCost(*context, problem, mask, order).compare();
           }
