@@ -5,8 +5,6 @@
 #include "passes/Explain/Explain.h"
 #include "passes/Proof/Prove.h"
 
-#include "mlir/Dialect/Shard/IR/ShardOps.h"
-
 namespace burst {
 #define GEN_PASS_DEF_PLANPASS
 #include "passes/Passes.h.inc"
@@ -44,14 +42,6 @@ std::string burst::tensorName(func::FuncOp program, int number) {
     return "l";
   }
   return "";
-}
-
-SmallVector<int64_t> burst::axesOfSeveral(func::FuncOp program) {
-  SmallVector<int64_t> axes;
-  for (int64_t axis : llvm::seq(ring::gridOf(program).getRank()))
-    if (ring::groupOf(program, axis).size > 1)
-      axes.push_back(axis);
-  return axes.size() > 1 ? axes : SmallVector<int64_t>();
 }
 
 llvm::json::Object burst::toJson(func::FuncOp program,

@@ -16,10 +16,6 @@ std::string argumentName(mlir::func::FuncOp program, unsigned index);
 /// `Tensor::argument` holds.
 std::string tensorName(mlir::func::FuncOp program, int number);
 
-/// The axes by which bytes that are sent are told: those of several ranks; none
-/// where there is only one.
-llvm::SmallVector<int64_t> axesOfSeveral(mlir::func::FuncOp program);
-
 /// A program's traffic as `ring-plan` prints it.
 llvm::json::Object toJson(mlir::func::FuncOp program,
                           const std::vector<Traffic> &traffic);

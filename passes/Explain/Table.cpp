@@ -3,7 +3,6 @@
 #include "passes/Explain/Table.h"
 
 #include "dialect/Ring/Slices.h"
-#include "passes/Plan.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"

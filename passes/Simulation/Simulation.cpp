@@ -17,6 +17,14 @@ int64_t Traffic::totalBytes() const {
   return sum;
 }
 
+SmallVector<int64_t> burst::axesOfSeveral(func::FuncOp program) {
+  SmallVector<int64_t> axes;
+  for (int64_t axis : llvm::seq(ring::gridOf(program).getRank()))
+    if (ring::groupOf(program, axis).size > 1)
+      axes.push_back(axis);
+  return axes.size() > 1 ? axes : SmallVector<int64_t>();
+}
+
 //===----------------------------------------------------------------------===//
 // Called functions
 //===----------------------------------------------------------------------===//

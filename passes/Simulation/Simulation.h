@@ -214,6 +214,10 @@ struct Traffic {
   int64_t totalBytes() const;
 };
 
+/// The axes by which bytes that are sent are told: those of several ranks; none
+/// where there is only one.
+llvm::SmallVector<int64_t> axesOfSeveral(mlir::func::FuncOp program);
+
 /// What tensors mean. Functions return false to refuse, with the message set.
 class Semantics {
 public:

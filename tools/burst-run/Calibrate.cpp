@@ -53,10 +53,7 @@ static CompiledRun howToExchange(const RunOptions &options) {
 }
 
 int64_t CalibratedGrid::numRanks() const {
-  int64_t product = 1;
-  for (int64_t size : shape)
-    product *= size;
-  return product;
+  return ShapedType::getNumElements(shape);
 }
 
 std::optional<CalibratedGrid> CalibratedGrid::parse(StringRef text) {
