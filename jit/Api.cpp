@@ -80,6 +80,7 @@ burst_error *readRequest(std::string text, const char *name,
   request.architectures = stringOf(known.architectures);
   request.processor = stringOf(known.processor);
   request.features = stringOf(known.features);
+  request.without = stringOf(known.without);
   request.cache = known.cache;
   return nullptr;
 }
@@ -245,26 +246,42 @@ burst_error *burst_explain_text(const char *text, size_t length,
             burst_config_read("burst_explain_config", &known, sizeof(known),
                               config, sizeof(known.size)))
       return error;
-    if (known.what < BURST_EXPLAIN_TABLE || known.what > BURST_EXPLAIN_SVG)
-      return burst_error_create(BURST_INVALID_ARGUMENT, "",
-                                "burst_explain_config: what: %" PRId64
-                                ", wanted BURST_EXPLAIN_TABLE, _PLAN or _SVG",
-                                known.what);
-    if (known.what == BURST_EXPLAIN_PLAN && known.max_ranks != 0)
+    if (known.what < BURST_EXPLAIN_TABLE ||
+        known.what > BURST_EXPLAIN_COMPARISON)
+      return burst_error_create(
+          BURST_INVALID_ARGUMENT, "",
+          "burst_explain_config: what: %" PRId64
+          ", wanted BURST_EXPLAIN_TABLE, _PLAN, _SVG, _TIME, _TIME_JSON, "
+          "_TIMELINE, _TIMELINE_SVG or _COMPARISON",
+          known.what);
+    bool showsRanks = known.what == BURST_EXPLAIN_TABLE ||
+                      known.what == BURST_EXPLAIN_SVG ||
+                      known.what == BURST_EXPLAIN_TIMELINE ||
+                      known.what == BURST_EXPLAIN_TIMELINE_SVG;
+    if (!showsRanks && known.max_ranks != 0)
       return burst_error_create(BURST_INVALID_ARGUMENT, "",
                                 "burst_explain_config: max_ranks: %" PRId64
-                                ", wanted 0: a plan has all ranks",
-                                known.max_ranks);
+                                ", wanted 0: %s has all ranks",
+                                known.max_ranks,
+                                known.what == BURST_EXPLAIN_PLAN ? "a plan"
+                                                                 : "a time");
     if (known.max_ranks < 0)
       return burst_error_create(BURST_INVALID_ARGUMENT, "",
                                 "burst_explain_config: max_ranks: %" PRId64
                                 ", wanted at least 1, or 0",
                                 known.max_ranks);
-    std::string copy(text, length), name = stringOf(known.name, "text");
+    jit::ExplainRequest request{std::string(text, length),
+                                stringOf(known.name, "text"),
+                                stringOf(known.without),
+                                stringOf(known.machine),
+                                known.what == BURST_EXPLAIN_COMPARISON
+                                    ? stringOf(known.compare, "strategies")
+                                    : stringOf(known.compare),
+                                known.what,
+                                known.max_ranks};
     std::string written;
-    if (burst_error *error = inCompiler([&] {
-          return jit::explain(copy, name, known.what, known.max_ranks, written);
-        }))
+    if (burst_error *error =
+            inCompiler([&] { return jit::explain(request, written); }))
       return error;
     return give(written, told);
   });

@@ -1,6 +1,7 @@
 //===- Frontend.cpp - from modules to objects -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "jit/Frontend.h"
+#include "jit/Without.h"
 
 #include "codegen/cpu/Passes.h"
 #include "dialect/Cuda/Cuda.h"
@@ -113,9 +114,10 @@ static void dropOthers(ModuleOp module, func::FuncOp entry) {
 }
 
 /// To the program of a rank.
-static LogicalResult lower(ModuleOp module) {
+static LogicalResult lower(ModuleOp module, const jit::Without &without) {
   PassManager pm(module.getContext());
   RingPipelineOptions options;
+  without.applyTo(options);
   options.verify = false; // The proof is wanted as such.
   buildRingPipeline(pm, options);
   return pm.run(module);
@@ -123,9 +125,10 @@ static LogicalResult lower(ModuleOp module) {
 
 /// Proves a program where it is static, and for every number of ranks where it
 /// is not; none, and the reason, where that does not do.
-static LogicalResult proveProgram(func::FuncOp program, bool allowEmpty,
+static LogicalResult proveProgram(func::FuncOp program,
+                                  const ProofOptions &allowed,
                                   jit::Compiled &compiled) {
-  proof::Verdict verdict = proof::proveForAll(program, allowEmpty);
+  proof::Verdict verdict = proof::proveForAll(program, allowed);
   if (!isStatic(program)) {
     if (verdict.isProved())
       compiled.proved = ProvedFor::AllRanks;
@@ -136,7 +139,7 @@ static LogicalResult proveProgram(func::FuncOp program, bool allowEmpty,
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
   ScheduleProof proof;
   if (failed(globals) ||
-      failed(proveSchedule(program, verdict, *globals, {{allowEmpty}}, proof)))
+      failed(proveSchedule(program, verdict, *globals, {allowed}, proof)))
     return failure();
   compiled.proved = proof.proved;
   return success();
@@ -153,25 +156,31 @@ FailureOr<host::Objects> jit::compileToObjects(ModuleOp module, StringRef entry,
 }
 
 FailureOr<jit::Compiled> jit::compile(func::FuncOp entry, const Target &target,
-                                      host::Parts parts,
+                                      const Without &without, host::Parts parts,
                                       const host::Dump &dump) {
+  if (failed(without.check(entry)))
+    return failure();
   auto module = cast<ModuleOp>(entry->getParentOp());
   std::string name = entry.getName().str();
   dropOthers(module, entry);
   // One that is lowered already stays as it is: whoever left an optimisation
   // out wants it so.
   bool isLowered = entry->hasAttr(ring::gridAttr);
-  if (!isLowered && failed(lower(module)))
+  if (!isLowered && failed(lower(module, without)))
     return failure();
   Compiled compiled;
   auto program = module.lookupSymbol<func::FuncOp>(name);
-  if (failed(proveProgram(program, /*allowEmpty=*/isLowered, compiled)))
+  bool isWasteful = isLowered || without.dropping;
+  if (failed(proveProgram(program, isWasteful ? allowWaste : ProofOptions(),
+                          compiled)))
     return failure();
   if (!isStatic(program)) {
     llvm::raw_string_ostream stream(compiled.unproved);
     module.print(stream, OpPrintingFlags().enableDebugInfo());
   }
-  auto objects = compileToObjects(module, name, target, parts, dump);
+  Target machine = target;
+  without.applyTo(machine);
+  auto objects = compileToObjects(module, name, machine, parts, dump);
   if (failed(objects))
     return failure();
   compiled.objects = std::move(*objects);

@@ -18,6 +18,8 @@
 
 namespace burst::jit {
 
+struct Without;
+
 /// The dialects in which programs are written, and what compiling them takes.
 void registerDialects(mlir::DialectRegistry &registry);
 
@@ -76,8 +78,8 @@ struct Compiled {
 /// Compiles a function that findEntry found, and proves its schedule if it is
 /// static. The module is used up. Errors are emitted.
 mlir::FailureOr<Compiled> compile(mlir::func::FuncOp entry,
-                                  const Target &target, host::Parts parts,
-                                  const host::Dump &dump);
+                                  const Target &target, const Without &without,
+                                  host::Parts parts, const host::Dump &dump);
 
 } // namespace burst::jit
 

@@ -264,14 +264,13 @@ static burst_error *proveFor(Installed &installed,
     return nullptr;
   if (failed(checkGlobals(unproved->program, globals)))
     return fail(BURST_INVALID_ARGUMENT);
-  // What the mask rules out may be computed: it was the author's choice where
-  // the program came lowered.
-  constexpr bool allowEmpty = true;
+  // What the mask rules out may be computed and sent: it was the author's
+  // choice where the program came lowered.
   if (!unproved->verdict)
-    unproved->verdict = proof::proveForAll(unproved->program, allowEmpty);
+    unproved->verdict = proof::proveForAll(unproved->program, allowWaste);
   ScheduleProof proof;
   if (failed(proveSchedule(unproved->program, *unproved->verdict, globals,
-                           {{allowEmpty}}, proof)))
+                           {allowWaste}, proof)))
     return fail(BURST_INVALID_PROGRAM);
   unproved->proved.insert(key);
   return nullptr;

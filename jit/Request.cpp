@@ -8,6 +8,7 @@
 #include "jit/Processor.h"
 #include "jit/RuntimeErrors.h"
 #include "jit/SharedObject.h"
+#include "jit/Without.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
@@ -20,8 +21,8 @@ static burst_error *invalid(const std::string &message) {
                         "burst_compile_config: " + message);
 }
 
-static burst_error *readTarget(const jit::Request &request,
-                               jit::Target &target) {
+static burst_error *readTarget(const jit::Request &request, jit::Target &target,
+                               jit::Without &without) {
   std::string error;
   auto found =
       jit::findTarget({request.target, request.architectures,
@@ -30,17 +31,23 @@ static burst_error *readTarget(const jit::Request &request,
   if (failed(found))
     return invalid(error);
   target = *found;
+  auto leftOut = jit::readWithout(request.without,
+                                  target.gpu ? jit::whyTiledOnGpus : "", error);
+  if (failed(leftOut))
+    return invalid(error);
+  without = *leftOut;
   return nullptr;
 }
 
 /// What decides the code, and nothing else.
-static std::string keyOf(const jit::Request &request,
-                         const jit::Target &target) {
+static std::string keyOf(const jit::Request &request, const jit::Target &target,
+                         const jit::Without &without) {
   std::string key, gpu = target.gpu ? target.gpu->str() : "no GPU";
+  std::string leftOut = without.str();
   for (StringRef part :
        {StringRef(request.text), StringRef(request.entry),
         StringRef(target.host.processor), StringRef(target.host.features),
-        StringRef(gpu), StringRef(request.dumpDirectory)}) {
+        StringRef(gpu), StringRef(leftOut), StringRef(request.dumpDirectory)}) {
     key += part;
     key += '\0';
   }
@@ -59,6 +66,7 @@ static burst_error *makeDumpDirectory(const std::string &directory) {
 
 static burst_error *compileFor(const jit::Request &request,
                                const jit::Target &target,
+                               const jit::Without &without,
                                jit::Compiled &compiled) {
   DialectRegistry dialects;
   jit::registerDialects(dialects);
@@ -79,7 +87,7 @@ static burst_error *compileFor(const jit::Request &request,
   func::FuncOp entry = jit::findEntry(*module, request.entry, "entry", error);
   if (!entry)
     return jit::makeError(BURST_INVALID_PROGRAM, error, request.name);
-  auto found = jit::compile(entry, target, host::Parts::Several,
+  auto found = jit::compile(entry, target, without, host::Parts::Several,
                             host::Dump{request.dumpDirectory});
   if (failed(found))
     return fail();
@@ -98,7 +106,8 @@ static burst_error *checkHost(const cpu::Target &target) {
 
 burst_error *jit::compile(const Request &request, burst_program **program) {
   Target target = cpu::Target();
-  burst_error *error = readTarget(request, target);
+  Without without;
+  burst_error *error = readTarget(request, target, without);
   if (!error)
     error = makeDumpDirectory(request.dumpDirectory);
   if (error)
@@ -107,23 +116,24 @@ burst_error *jit::compile(const Request &request, burst_program **program) {
     if (burst_error *error = checkHost(target.host))
       return error;
     Compiled compiled;
-    if (burst_error *error = compileFor(request, target, compiled))
+    if (burst_error *error = compileFor(request, target, without, compiled))
       return error;
     return install(std::move(compiled), made);
   };
-  return request.cache
-             ? request.cache->get(keyOf(request, target), make, program)
-             : make(program);
+  return request.cache ? request.cache->get(keyOf(request, target, without),
+                                            make, program)
+                       : make(program);
 }
 
 burst_error *jit::compileToFile(const Request &request, const char *path) {
   Target target = cpu::Target();
+  Without without;
   Compiled compiled;
-  burst_error *error = readTarget(request, target);
+  burst_error *error = readTarget(request, target, without);
   if (!error)
     error = makeDumpDirectory(request.dumpDirectory);
   if (!error)
-    error = compileFor(request, target, compiled);
+    error = compileFor(request, target, without, compiled);
   if (error)
     return error;
   if (llvm::Error error = linkFile(compiled.objects, /*linker=*/"", path))

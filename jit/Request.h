@@ -12,7 +12,7 @@ namespace burst::jit {
 /// A text, and how it is compiled, as it was asked for.
 struct Request {
   std::string text, name, entry, dumpDirectory;
-  std::string target, architectures, processor, features;
+  std::string target, architectures, processor, features, without;
   burst_cache *cache = nullptr;
 };
 
@@ -22,9 +22,12 @@ burst_error *compile(const Request &request, burst_program **program);
 /// Compiles a text and links a shared object.
 burst_error *compileToFile(const Request &request, const char *path);
 
-/// What `burst_explain_text` tells of a module.
-burst_error *explain(const std::string &text, const std::string &name,
-                     int64_t what, int64_t maxRanks, std::string &told);
+/// What `burst_explain_text` is asked to tell of a module.
+struct ExplainRequest {
+  std::string text, name, without, machine, compare;
+  int64_t what = BURST_EXPLAIN_TABLE, maxRanks = 0;
+};
+burst_error *explain(const ExplainRequest &request, std::string &told);
 
 } // namespace burst::jit
 

@@ -93,7 +93,8 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
     innerRanks = cast<ring::RotateOp>(*collective).getNumRanks();
   auto rotate = dyn_cast_or_null<ring::RotateOp>(
       collective ? collective.getOperation() : nullptr);
-  bool isDirect = rotate && rotate.getDirect();
+  bool isDirect = rotate && rotate.getDirect(),
+       isBidirectional = rotate && rotate.getBidirectional();
   OperandRange offsets = op.getOffsetsMutable();
   int64_t heads = cast<RankedTensorType>(op.getQuery().getType()).getDimSize(2);
   if (!offsets.empty())
@@ -110,7 +111,8 @@ static Droppable droppableOf(ring::AttendLikeOpInterface op) {
           op.getMaskCaptures(),
           movesKeys,
           innerRanks,
-          isDirect};
+          isDirect,
+          isBidirectional};
 }
 
 /// What the need function is called with must be there in front of all loops.
@@ -132,6 +134,7 @@ static bool sameNeeds(const Droppable &a, const Droppable &b) {
          a.heads == b.heads && a.queryLayout == b.queryLayout &&
          a.keyLayout == b.keyLayout && a.movesKeys == b.movesKeys &&
          a.innerRanks == b.innerRanks && a.isDirect == b.isDirect &&
+         a.isBidirectional == b.isBidirectional &&
          llvm::equal(a.maskCaptures, b.maskCaptures) &&
          OperationEquivalence::isRegionEquivalentTo(
              a.bounds, b.bounds, OperationEquivalence::IgnoreLocations);
@@ -183,6 +186,10 @@ static void drop(const Droppable &attend, ValueRange needs) {
   auto rotate = cast<ring::RotateOp>(*collective);
   if (rotate.getDirect()) {
     rotate.getSegmentsMutable().assign(needs[1]);
+    return;
+  }
+  if (rotate.getBidirectional()) {
+    rotate.getReachMutable().assign(needs[1]);
     return;
   }
   if (ring::RotateOp outer = outerOf(collective)) {

@@ -20,7 +20,8 @@ class GatherLowering {
 public:
   explicit GatherLowering(ring::GatherOp op)
       : op(op), builder(op), loc(op.getLoc()), e{builder, loc},
-        parts(op.getLayout().getParts()), rank(op.getRank()) {}
+        parts(op.getLayout().getParts()), rank(op.getRank()),
+        wanted(wantedPartials(op.getPartialResults(), op.getJoin())) {}
 
   void run();
 
@@ -38,6 +39,7 @@ private:
   Emit e;
   int64_t parts;
   Value rank;
+  SmallVector<size_t> wanted; ///< the partial results that are used
 };
 } // namespace
 
@@ -73,8 +75,10 @@ Values GatherLowering::returned(ValueRange partials, Value behind, Value ahead,
   Flags flags;
   if (op.getSegments())
     flags = {op.getSegments(), distance};
-  return shift(builder, loc, partials, op.getPartialResults().getTypes(),
-               *op.getPartialDims(),
+  SmallVector<Type> types =
+      pickWanted(op.getPartialResults().getTypes(), wanted);
+  return shift(builder, loc, partials, types,
+               pickWanted(*op.getPartialDims(), wanted),
                {op.getLayout().ofAll(), behind, op.getExtent()},
                {behind, rank, ahead}, op.getChannel(), /*offset=*/1, flags);
 }
@@ -88,23 +92,25 @@ Values GatherLowering::join(ValueRange sum, ValueRange part, Value distance) {
                       {op.getLayout(), rank, op.getExtent()}, flags);
 }
 
-/// The partial results by the own shards, of all ranks: the own one first, then
-/// those of the ranks ahead in the order of their distance.
+/// The wanted partial results by the own shards, of all ranks: the own one
+/// first, then those of the ranks ahead in the order of their distance.
 Values GatherLowering::joined(ValueRange partials) {
   TypeRange types = op.getPartialResults().getTypes();
   if (parts == 1) {
     Values own;
-    for (auto [partial, type] : llvm::zip_equal(partials, types))
+    for (auto [partial, type] :
+         llvm::zip_equal(partials, pickWanted(types, wanted)))
       own.push_back(partial.getType() == type
                         ? Value(partial)
                         : tensor::CastOp::create(builder, loc, type, partial));
     return own;
   }
-  Values inits =
-      freshPartials(builder, loc, *op.getJoin(), op.getTensors(), types);
+  Values inits = pickWanted(
+      freshPartials(builder, loc, *op.getJoin(), op.getTensors(), types),
+      wanted);
   Value one = e.index(1);
   llvm::append_range(inits, returned(partials, rank, rank, e.index(0)));
-  size_t count = types.size();
+  size_t count = wanted.size();
   auto loop = scf::ForOp::create(builder, loc, one, e.index(parts), one, inits);
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -124,12 +130,18 @@ Values GatherLowering::joined(ValueRange partials) {
 }
 
 void GatherLowering::run() {
-  Values given = region(gathered());
-  size_t partials = op.getNumPartials();
-  Values results(ValueRange(given).drop_back(partials));
-  if (partials)
-    llvm::append_range(results, joined(ValueRange(given).take_back(partials)));
-  op.replaceAllUsesWith(results);
+  Values results;
+  if (!op.use_empty()) // else nothing travels
+    results = region(gathered());
+  if (!wanted.empty()) {
+    size_t first = results.size() - op.getNumPartials();
+    Values partials = pickWanted(ValueRange(results).drop_front(first), wanted);
+    for (auto [number, value] : llvm::zip_equal(wanted, joined(partials)))
+      results[first + number] = value;
+  }
+  for (auto [result, value] : llvm::zip(op.getResults(), results))
+    if (!result.use_empty()) // what is not has the types of all
+      result.replaceAllUsesWith(value);
   op.erase();
 }
 

@@ -1,12 +1,11 @@
 //===- LowerRotate.cpp - loops and transfers of what goes round -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "dialect/Burst/Emit.h"
 #include "passes/Passes.h"
+#include "passes/Rotate/Arrivals.h"
 #include "passes/Transfers/Transfers.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace burst {
 #define GEN_PASS_DEF_LOWERROTATEPASS
@@ -25,50 +24,48 @@ static Values take(ValueRange &values, size_t count) {
 }
 
 //===----------------------------------------------------------------------===//
-// What arrives for a turn
-//===----------------------------------------------------------------------===//
-
-/// Whether a segment of a stream arrives for a turn, where its shard is at its
-/// end, having gone a hop per turn, in the turn before `past`.
-using Arrival = Value (*)(Emit e, Value past, Value turn);
-
-/// A shard is here for turn 1 after one hop.
-static Value arrivesWithShard(Emit e, Value past, Value turn) {
-  return e.both(e.compare(Predicate::ne, turn, e.index(0)),
-                e.compare(Predicate::ult, turn, past));
-}
-
-/// A partial result goes on like its shard, but for what the owner computed,
-/// which stays there.
-static Value arrivesBehindShard(Emit e, Value past, Value turn) {
-  return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
-                e.compare(Predicate::ult, turn, past));
-}
-
-/// It returns in the turn in which its shard has come to its end.
-static Value returnsFromEnd(Emit e, Value past, Value turn) {
-  return e.both(e.compare(Predicate::ugt, turn, e.index(1)),
-                e.compare(Predicate::eq, turn, past));
-}
-
-//===----------------------------------------------------------------------===//
 // One rotate
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// A direction in which shards go round.
+struct Way {
+  int64_t number = 0;   ///< see ring.rotate
+  int64_t first = 0;    ///< hops that its shards have gone in the first turn
+  int64_t farthest = 0; ///< hops that a shard goes at most
+  int64_t channel = 0;  ///< how far its channels are behind that of the whole
+  Value to = {}, from = {}; ///< the ranks ahead and behind
+  Value back = {}; ///< what takes a place to the one behind, modulo ranks
+  Arrivals arrives = {};
+};
+
+/// Shards that have come in a direction, and partial results behind them.
+struct Coming {
+  Values shards;
+  Value owner;
+  Values onward = {};   ///< partial results of the rank behind
+  Values returned = {}; ///< those of the own shards, from their end
+};
+
 class RotateLowering {
 public:
   RotateLowering(ring::RotateOp op, func::FuncOp program, SymbolTable &symbols)
-      : op(op), program(program), symbols(symbols), builder(op),
-        loc(op.getLoc()), e{builder, loc}, parts(op.getLayout().getParts()),
+      : op(op), tables(op, program, symbols), builder(op), loc(op.getLoc()),
+        e{builder, loc}, parts(op.getLayout().getParts()),
         ranks(op.getNumRanks()), stride(static_cast<int64_t>(op.getStride())),
-        rank(op.getRank()) {}
+        rank(op.getRank()),
+        wanted(wantedPartials(op.getPartialResults(), op.getJoin())) {}
 
+  /// What nobody uses does not travel.
   void run() {
-    Values results = ranks == 1     ? alone()
-                     : op.getJoin() ? withPartials()
-                                    : carriedOnly();
-    op.replaceAllUsesWith(results);
+    Values results;
+    if (!op.use_empty())
+      results = ranks == 1       ? alone()
+                : wanted.empty() ? carriedOnly()
+                                 : withPartials();
+    for (auto [result, value] : llvm::zip(op.getResults(), results))
+      if (value)
+        result.replaceAllUsesWith(value);
     op.erase();
   }
 
@@ -83,33 +80,35 @@ private:
   Values join(ValueRange a, ValueRange b, Value owner, Flags flags);
   Values send(ValueRange tensors, ArrayRef<int64_t> dims, Value owner, Value to,
               Value receivedOwner, Value from, int64_t channel, Flags flags);
-  void findPeers();
-  Values next(ValueRange shards, Value owner, Value behind, Value turn);
-  Value placeOf(Value owner);
-  Value nextOwner(Value owner);
-  Value row(Value turn);
-  ValueRange tables(StringRef name, ArrayRef<Arrival> arrivals);
-  Value turnTable(int64_t turns,
-                  llvm::function_ref<Value(Emit, Value turn)> flag);
+  void findWays();
+  void findPeers(Way &way);
   void findArrivals();
-  void findDirectArrivals();
-  void goInFrontOfLoops();
+  Coming begin(const Way &way);
+  Values next(const Way &way, ValueRange shards, Value owner, Value behind,
+              Value turn);
+  Value placeOf(Value owner);
+  Value nextOwner(const Way &way, Value owner);
+  Value distance(const Way &way, Value turn);
+  Value row(Value turn);
+  /// Whether all turns are those of the loop, in the last of which nothing
+  /// arrives: what is there in each, an inner ring or fresh partial results, is
+  /// there once, with its buffers.
+  bool isWhole() { return op.isOuter() || op.getJoin(); }
 
   ring::RotateOp op;
-  func::FuncOp program;
-  SymbolTable &symbols; ///< of the program
+  ArrivalTables tables;
   OpBuilder builder;
   Location loc;
   Emit e;
-  int64_t parts;         ///< all owners
-  int64_t ranks, stride; ///< of the ring, and from owner to owner in it
-  Value rank;            ///< whose shards this rank begins with
-  Value place;           ///< of this rank in the ring
-  Value to, from;        ///< the ranks ahead and behind
-  Value back;            ///< what takes a place to the one behind, modulo ranks
-  /// Which segments of shards and of partial results arrive, and which of the
-  /// partial results return; null where all do.
-  Value shardArrives, partialArrives, partialReturns;
+  int64_t parts;              ///< all owners
+  int64_t ranks, stride;      ///< of the ring, and from owner to owner in it
+  Value rank;                 ///< whose shards this rank begins with
+  SmallVector<size_t> wanted; ///< the partial results that are used
+  Value place;                ///< of this rank in the ring
+  SmallVector<Way, 2> ways;
+  int64_t turns = 0; ///< in each of which a shard of each way is there
+  /// Whether a turn with the own shards stands in front of these.
+  bool ownFirst = false;
 };
 } // namespace
 
@@ -124,6 +123,8 @@ Values RotateLowering::turn(Value owner, ValueRange shards, ValueRange carried,
 
 /// Partial results of shards for which nothing was computed yet.
 Values RotateLowering::fresh(ValueRange shards) {
+  if (!op.getJoin())
+    return {};
   return freshPartials(builder, loc, *op.getJoin(), shards,
                        op.getPartialResults().getTypes());
 }
@@ -146,29 +147,24 @@ Values RotateLowering::send(ValueRange tensors, ArrayRef<int64_t> dims,
                {to, receivedOwner, from}, op.getChannel(), channel, flags);
 }
 
-/// Shards go by `step` from rank to rank.
-void RotateLowering::findPeers() {
-  Value step = op.getStep() ? op.getStep() : e.index(1);
-  place = placeOf(rank);
-  to = e.mod(e.add(place, step), ranks);
-  back = op.getStep() ? e.sub(e.index(ranks), step) : e.index(ranks - 1);
-  from = e.mod(e.add(place, back), ranks);
-}
-
 /// The shards of the next turn, of the owner `behind`: those that this rank has
 /// go on, or its own ones go straight to who needs them then.
-Values RotateLowering::next(ValueRange shards, Value owner, Value behind,
-                            Value turn) {
+Values RotateLowering::next(const Way &way, ValueRange shards, Value owner,
+                            Value behind, Value turn) {
   Flags flags;
-  if (shardArrives)
-    flags = {shardArrives, row(turn)};
+  if (way.arrives.shards)
+    flags = {way.arrives.shards, row(turn)};
   if (!op.getDirect())
-    return send(shards, op.getDims(), owner, to, behind, from, /*channel=*/0,
-                flags);
+    return send(shards, op.getDims(), owner, way.to, behind, way.from,
+                way.channel, flags);
   Value ahead = e.mod(e.add(rank, turn), parts);
   return send(op.getTensors(), op.getDims(), rank, ahead, behind, behind,
-              /*channel=*/0, flags);
+              way.channel, flags);
 }
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
 
 /// Of an owner of this ring in it.
 Value RotateLowering::placeOf(Value owner) {
@@ -177,156 +173,81 @@ Value RotateLowering::placeOf(Value owner) {
 }
 
 /// The owner one place behind.
-Value RotateLowering::nextOwner(Value owner) {
+Value RotateLowering::nextOwner(const Way &way, Value owner) {
   int64_t block = stride * ranks;
   Value behind =
-      e.add(owner, stride == 1 ? back : e.mul(back, e.index(stride)));
+      e.add(owner, stride == 1 ? way.back : e.mul(way.back, e.index(stride)));
   if (block == parts)
     return e.mod(behind, parts);
   Value first = e.sub(owner, e.mod(owner, block));
   return e.add(first, e.mod(e.sub(behind, first), block));
 }
 
-//===----------------------------------------------------------------------===//
-// Tables
-//===----------------------------------------------------------------------===//
-
-/// Tables are made once, also where this ring is lowered in the loop of
-/// another.
-void RotateLowering::goInFrontOfLoops() {
-  Operation *outermost = op;
-  while (outermost->getParentOp() != program)
-    outermost = outermost->getParentOp();
-  builder.setInsertionPoint(outermost);
+/// How many hops shards have gone in a turn.
+Value RotateLowering::distance(const Way &way, Value turn) {
+  return way.first == 0 ? turn : e.add(turn, e.index(way.first));
 }
 
-/// Calls a function of the reach that gives a table by owner, turn and segment
-/// for each of `arrivals`. All ranks share its results.
-ValueRange RotateLowering::tables(StringRef name, ArrayRef<Arrival> arrivals) {
-  OpBuilder top(program);
-  int64_t rings = op.getRing() ? op.getReach().getType().getDimSize(1) : 1;
-  auto type = RankedTensorType::get(
-      {parts, rings * (ranks + 1), op.getLayout().getNumSegments()},
-      top.getI1Type());
-  auto function = func::FuncOp::create(
-      top, loc, (program.getName() + "_" + name).str(),
-      top.getFunctionType(op.getReach().getType(),
-                          SmallVector<Type>(arrivals.size(), type)));
-  function.setPrivate();
-  symbols.insert(function);
-  top.setInsertionPointToStart(function.addEntryBlock());
-  Values made;
-  for (Arrival arrives : arrivals)
-    made.push_back(tensor::GenerateOp::create(
-        top, loc, type, ValueRange(),
-        [&](OpBuilder &inner, Location, ValueRange at) {
-          Emit inside{inner, loc};
-          Value turn = at[1];
-          Values where{at[0], at[2]};
-          if (op.getRing()) {
-            where.insert(where.begin() + 1, inside.div(turn, ranks + 1));
-            turn = inside.mod(turn, ranks + 1);
-          }
-          Value reach = inside.extract(function.getArgument(0), where);
-          Value past = inside.add(reach, inside.index(1));
-          tensor::YieldOp::create(inner, loc, arrives(inside, past, turn));
-        }));
-  func::ReturnOp::create(top, loc, made);
-  OpBuilder::InsertionGuard guard(builder);
-  goInFrontOfLoops();
-  return func::CallOp::create(builder, loc, function, op.getReach())
-      .getResults();
-}
-
-/// The row of such a table for a turn.
+/// The row of a table of arrivals for a distance.
 Value RotateLowering::row(Value turn) {
   if (!op.getRing())
     return turn;
   return e.add(e.mul(op.getRing(), e.index(ranks + 1)), turn);
 }
 
-/// Flags by turn, for all owners and segments alike.
-Value RotateLowering::turnTable(int64_t turns,
-                                llvm::function_ref<Value(Emit, Value)> flag) {
-  OpBuilder::InsertionGuard guard(builder);
-  goInFrontOfLoops();
-  return tensor::GenerateOp::create(
-      builder, loc, RankedTensorType::get({1, turns, 1}, builder.getI1Type()),
-      ValueRange(), [&](OpBuilder &inner, Location, ValueRange at) {
-        tensor::YieldOp::create(inner, loc, flag({inner, loc}, at[1]));
-      });
-}
+//===----------------------------------------------------------------------===//
+// Ways
+//===----------------------------------------------------------------------===//
 
-/// The same of a direct one: what is needed by the rank so far ahead, and
-/// returns from it in the turn in which it is computed.
-void RotateLowering::findDirectArrivals() {
-  OpBuilder top(program);
-  auto type = RankedTensorType::get(
-      {parts, parts + 1, op.getLayout().getNumSegments()}, top.getI1Type());
-  auto function = func::FuncOp::create(
-      top, loc, (program.getName() + "_direct").str(),
-      top.getFunctionType(op.getSegments().getType(), {type, type}));
-  function.setPrivate();
-  symbols.insert(function);
-  top.setInsertionPointToStart(function.addEntryBlock());
-  Values made;
-  for (int64_t late : {0, 1})
-    made.push_back(tensor::GenerateOp::create(
-        top, loc, type, ValueRange(),
-        [&](OpBuilder &inner, Location, ValueRange at) {
-          Emit inside{inner, loc};
-          // The own ones need no transfer.
-          Value exists = inside.both(
-              inside.compare(Predicate::ugt, at[1], inside.index(late)),
-              inside.compare(Predicate::ult, at[1],
-                             inside.index(parts + late)));
-          Value distance = inside.mod(
-              inside.add(at[1], inside.index(late == 0 ? 0 : parts - 1)),
-              parts);
-          Value needed =
-              inside.extract(function.getArgument(0), {at[0], distance, at[2]});
-          tensor::YieldOp::create(inner, loc, inside.both(exists, needed));
-        }));
-  func::ReturnOp::create(top, loc, made);
-  OpBuilder::InsertionGuard guard(builder);
-  goInFrontOfLoops();
-  auto call = func::CallOp::create(builder, loc, function, op.getSegments());
-  shardArrives = call.getResult(0);
-  partialReturns = call.getResult(1);
-}
-
-/// Finds which segments travel. Without a reach all do, as far as the last
-/// rank.
-void RotateLowering::findArrivals() {
-  if (op.getSegments())
-    return findDirectArrivals();
-  if (op.getReach()) {
-    shardArrives = tables("slices", arrivesWithShard).front();
-    if (!op.getJoin())
-      return;
-    ValueRange made = tables("partials", {arrivesBehindShard, returnsFromEnd});
-    partialArrives = made[0];
-    partialReturns = made[1];
-    return;
+/// Shards go by `step` from rank to rank. In both directions there are as many
+/// turns for either: of an odd number of ranks behind that with the own shards,
+/// of an even one with these on the first way. Of two ranks there is one way.
+void RotateLowering::findWays() {
+  place = placeOf(rank);
+  if (!op.getBidirectional() || ranks == 2) {
+    turns = ranks;
+    ways.push_back(
+        {.number = op.getBidirectional() ? 1 : 0, .farthest = ranks - 1});
+  } else {
+    auto [ahead, back] = op.getFarthest();
+    turns = back;
+    ownFirst = ahead == back;
+    ways.push_back({.first = ownFirst, .farthest = ahead});
+    ways.push_back({.number = 1,
+                    .first = 1,
+                    .farthest = back,
+                    .channel = ring::exchangeChannel + 1});
   }
-  if (!op.getJoin() && !op.isOuter())
-    return;
-  auto all = [&](Arrival arrives) {
-    return turnTable(ranks + 1, [&](Emit inside, Value turn) {
-      return arrives(inside, inside.index(ranks), turn);
-    });
-  };
-  shardArrives = all(arrivesWithShard);
-  if (!op.getJoin())
-    return;
-  partialArrives = all(arrivesBehindShard);
-  partialReturns = op.getDirect()
-                       ? turnTable(ranks + 1,
-                                   [&](Emit inside, Value turn) {
-                                     return inside.compare(Predicate::ugt, turn,
-                                                           inside.index(1));
-                                   })
-                       : all(returnsFromEnd);
+  for (Way &way : ways)
+    findPeers(way);
+}
+
+void RotateLowering::findPeers(Way &way) {
+  Value step = op.getStep();
+  if (step) {
+    way.to = e.mod(e.add(place, step), ranks);
+    way.back = e.sub(e.index(ranks), step);
+  } else {
+    way.to =
+        e.mod(e.add(place, e.index(way.number == 0 ? 1 : ranks - 1)), ranks);
+    way.back = e.index(way.number == 0 ? ranks - 1 : 1);
+  }
+  way.from = e.mod(e.add(place, way.back), ranks);
+}
+
+/// Without a reach all segments travel, as far as the last rank.
+void RotateLowering::findArrivals() {
+  for (Way &way : ways)
+    way.arrives =
+        tables.find(way.number, way.farthest, !wanted.empty(), isWhole());
+}
+
+/// The shards of the first turn.
+Coming RotateLowering::begin(const Way &way) {
+  if (way.first == 0)
+    return {Values(op.getTensors()), rank};
+  Value behind = nextOwner(way, rank);
+  return {next(way, op.getTensors(), rank, behind, e.index(way.first)), behind};
 }
 
 //===----------------------------------------------------------------------===//
@@ -335,44 +256,64 @@ void RotateLowering::findArrivals() {
 
 /// One rank has all.
 Values RotateLowering::alone() {
-  Values own;
-  if (op.getJoin())
-    own = fresh(op.getTensors());
-  return turn(rank, op.getTensors(), op.getInits(), own);
+  return turn(rank, op.getTensors(), op.getInits(), fresh(op.getTensors()));
 }
 
-/// P - 1 times: compute with the shards at hand, pass them on, take the next
-/// ones. Then compute with the last. An outer ring of a nest has a turn more,
-/// in which nothing arrives: the inner one is there, and has its buffers, once.
+/// In all turns but the last: compute with the shards at hand, pass them on,
+/// take the next ones. Then compute with the last.
 Values RotateLowering::carriedOnly() {
-  findPeers();
+  findWays();
   findArrivals();
-  size_t numShards = op.getTensors().size();
-  Values inits(op.getTensors());
-  inits.push_back(rank);
-  llvm::append_range(inits, op.getInits());
-  int64_t turns = op.isOuter() ? ranks : ranks - 1;
-  auto loop = scf::ForOp::create(builder, loc, e.index(0), e.index(turns),
+  size_t numShards = op.getTensors().size(), numCarried = op.getInits().size();
+  Values carried(op.getInits());
+  auto compute = [&](Value owner, ValueRange shards, ValueRange partials) {
+    carried = turn(owner, shards, carried, partials);
+    carried.truncate(numCarried);
+  };
+  if (ownFirst)
+    compute(rank, op.getTensors(), fresh(op.getTensors()));
+  Values inits;
+  for (const Way &way : ways) {
+    Coming coming = begin(way);
+    llvm::append_range(inits, coming.shards);
+    inits.push_back(coming.owner);
+  }
+  llvm::append_range(inits, carried);
+  auto loop = scf::ForOp::create(builder, loc, e.index(0),
+                                 e.index(isWhole() ? turns : turns - 1),
                                  e.index(1), inits);
+  auto split = [&](ValueRange values) {
+    SmallVector<Coming, 2> comings;
+    for (size_t i = 0; i < ways.size(); ++i) {
+      Values shards = take(values, numShards);
+      comings.push_back({shards, take(values, 1).front()});
+    }
+    carried = Values(values);
+    return comings;
+  };
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
-    ValueRange args = loop.getRegionIterArgs();
-    Values shards = take(args, numShards);
-    Value owner = take(args, 1).front();
-    Values carried = turn(owner, shards, args, {});
-    Value behind = nextOwner(owner), past;
-    if (shardArrives || op.getDirect())
-      past = e.add(loop.getInductionVar(), e.index(1));
-    Values yields = next(shards, owner, behind, past);
-    yields.push_back(behind);
+    SmallVector<Coming, 2> comings = split(loop.getRegionIterArgs());
+    for (const Coming &coming : comings)
+      compute(coming.owner, coming.shards, fresh(coming.shards));
+    Values yields;
+    for (auto [way, coming] : llvm::zip_equal(ways, comings)) {
+      Value behind = nextOwner(way, coming.owner), past;
+      if (way.arrives.shards || op.getDirect())
+        past = e.add(distance(way, loop.getInductionVar()), e.index(1));
+      llvm::append_range(yields,
+                         next(way, coming.shards, coming.owner, behind, past));
+      yields.push_back(behind);
+    }
     llvm::append_range(yields, carried);
     scf::YieldOp::create(builder, loc, yields);
   }
-  ValueRange results = loop.getResults();
-  Values shards = take(results, numShards);
-  Value owner = take(results, 1).front();
-  return op.isOuter() ? Values(results) : turn(owner, shards, results, {});
+  SmallVector<Coming, 2> comings = split(loop.getResults());
+  if (!isWhole())
+    for (const Coming &coming : comings)
+      compute(coming.owner, coming.shards, {});
+  return carried;
 }
 
 /// Shards travel past what stays, and partial results go along, one hop behind
@@ -383,80 +324,136 @@ Values RotateLowering::carriedOnly() {
 /// hops are turns of one loop: tables say what has arrived for which.
 Values RotateLowering::withPartials() {
   Values own = fresh(op.getTensors());
-  findPeers();
+  size_t numShards = op.getTensors().size(), numCarried = op.getInits().size();
+  findWays();
+  Values carried(op.getInits());
+  if (ownFirst) {
+    Values given = turn(rank, op.getTensors(), carried, own);
+    ValueRange rest = given;
+    carried = take(rest, numCarried);
+    own = Values(rest);
+  }
+  own = pickWanted(own, wanted);
+  size_t numPartials = own.size();
   findArrivals();
   Value zero = e.index(0), one = e.index(1), end = e.index(ranks);
-  Value isOwn = turnTable(ranks, [&](Emit inside, Value turn) {
-    return inside.compare(Predicate::eq, turn, inside.index(0));
-  });
+  Value isOwn;
+  if (!ownFirst)
+    isOwn = tables.byTurn(turns, [&](Emit inside, Value turn) {
+      return inside.compare(Predicate::eq, turn, inside.index(0));
+    });
   // Nothing arrives in front of the first hop, but hops take something there.
   auto none = DenseElementsAttr::get(
       RankedTensorType::get({1, 1, 1}, builder.getI1Type()), false);
   Flags nothing{arith::ConstantOp::create(builder, loc, none), zero};
-  ArrayRef<int64_t> dims = *op.getPartialDims();
-  Values onward;
-  if (!op.getDirect())
-    onward = send(own, dims, rank, to, nextOwner(rank), from, 1, nothing);
-  Values returned = send(own, dims, rank, place, rank, place, 1, nothing);
-  Values inits(op.getTensors());
-  inits.push_back(rank);
-  for (ValueRange some : {ValueRange(op.getInits()), ValueRange(own),
-                          ValueRange(onward), ValueRange(returned)})
-    llvm::append_range(inits, some);
-  auto loop = scf::ForOp::create(builder, loc, zero, end, one, inits);
-  size_t numShards = op.getTensors().size(), numCarried = op.getInits().size(),
-         numPartials = own.size();
+  SmallVector<int64_t> dims = pickWanted(*op.getPartialDims(), wanted);
+  SmallVector<Coming, 2> comings;
+  for (const Way &way : ways) {
+    Coming coming = begin(way);
+    if (!op.getDirect())
+      coming.onward = send(own, dims, rank, way.to, nextOwner(way, rank),
+                           way.from, way.channel + 1, nothing);
+    coming.returned =
+        send(own, dims, rank, place, rank, place, way.channel + 1, nothing);
+    comings.push_back(coming);
+  }
+  // What is carried stands behind the shards of all ways.
+  auto asValues = [&](ArrayRef<Coming> comings, ValueRange carried,
+                      ValueRange own) {
+    Values values;
+    for (const Coming &coming : comings) {
+      llvm::append_range(values, coming.shards);
+      values.push_back(coming.owner);
+    }
+    llvm::append_range(values, carried);
+    llvm::append_range(values, own);
+    for (const Coming &coming : comings) {
+      llvm::append_range(values, coming.onward);
+      llvm::append_range(values, coming.returned);
+    }
+    return values;
+  };
+  auto split = [&](ValueRange values) {
+    for (Coming &coming : comings) {
+      coming.shards = take(values, numShards);
+      coming.owner = take(values, 1).front();
+    }
+    carried = take(values, numCarried);
+    own = take(values, numPartials);
+    for (Coming &coming : comings) {
+      coming.onward = take(values, coming.onward.size());
+      coming.returned = take(values, numPartials);
+    }
+  };
+  auto loop = scf::ForOp::create(builder, loc, zero, e.index(turns), one,
+                                 asValues(comings, carried, own));
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     Value t = loop.getInductionVar();
-    ValueRange args = loop.getRegionIterArgs();
-    Values shards = take(args, numShards);
-    Value owner = take(args, 1).front();
-    Values carried = take(args, numCarried);
-    own = take(args, numPartials);
-    onward = take(args, onward.size());
-    returned = take(args, numPartials);
-    Values given = turn(owner, shards, carried, fresh(shards));
-    ValueRange rest = given;
-    carried = take(rest, numCarried);
-    Values part(rest);
+    split(loop.getRegionIterArgs());
+    for (auto [way, coming] : llvm::zip_equal(ways, comings)) {
+      Value owner = coming.owner;
+      Values given = turn(owner, coming.shards, carried, fresh(coming.shards));
+      ValueRange rest = given;
+      carried = take(rest, numCarried);
+      Values part = pickWanted(rest, wanted);
 
-    Value previous = nextOwner(owner), past = e.add(t, one);
-    Values nextShards = next(shards, owner, previous, past);
-    // What returned in the hop before, and what the owner computes itself.
-    own = join(own, returned, rank, {partialReturns, row(t)});
-    own = join(own, part, rank, {isOwn, t});
-    if (!op.getDirect()) {
-      part = join(part, onward, owner, {partialArrives, row(t)});
-      onward = send(part, dims, owner, to, previous, from, 1,
-                    {partialArrives, row(past)});
+      Value previous = nextOwner(way, owner), hops = distance(way, t),
+            past = e.add(hops, one);
+      coming.shards = next(way, coming.shards, owner, previous, past);
+      // What returned in the hop before, and what the owner computes itself.
+      own = join(own, coming.returned, rank, {way.arrives.returned, row(hops)});
+      if (way.first == 0)
+        own = join(own, part, rank, {isOwn, t});
+      if (!op.getDirect()) {
+        part =
+            join(part, coming.onward, owner, {way.arrives.partials, row(hops)});
+        coming.onward =
+            send(part, dims, owner, way.to, previous, way.from, way.channel + 1,
+                 {way.arrives.partials, row(past)});
+      }
+      // Who has the own shards now is as far ahead as their owner is behind.
+      Value ofOwner = placeOf(owner);
+      Value holder =
+          e.mod(e.add(place, e.sub(e.add(place, end), ofOwner)), ranks);
+      coming.returned =
+          send(part, dims, owner, ofOwner, rank, holder, way.channel + 1,
+               {way.arrives.returned, row(past)});
+      coming.owner = previous;
     }
-    // Who has the own shards now is as far ahead as their owner is behind.
-    Value ofOwner = placeOf(owner);
-    Value holder =
-        e.mod(e.add(place, e.sub(e.add(place, end), ofOwner)), ranks);
-    returned = send(part, dims, owner, ofOwner, rank, holder, 1,
-                    {partialReturns, row(past)});
-    Values yields(nextShards);
-    yields.push_back(previous);
-    for (const Values &some : {carried, own, onward, returned})
-      llvm::append_range(yields, some);
-    scf::YieldOp::create(builder, loc, yields);
+    scf::YieldOp::create(builder, loc, asValues(comings, carried, own));
   }
-  ValueRange results = loop.getResults();
-  results = results.drop_front(numShards + 1);
-  Values given = take(results, numCarried);
-  own = take(results, numPartials);
-  returned = Values(results.drop_front(onward.size()));
-  llvm::append_range(given,
-                     join(own, returned, rank, {partialReturns, row(end)}));
+  split(loop.getResults());
+  for (auto [way, coming] : llvm::zip_equal(ways, comings))
+    own = join(own, coming.returned, rank,
+               {way.arrives.returned, row(e.index(turns + way.first))});
+  Values given = carried;
+  given.resize(op->getNumResults());
+  for (auto [number, value] : llvm::zip_equal(wanted, own))
+    given[numCarried + number] = value;
   return given;
+}
+
+/// Attends of several rotates may begin alike, with the own shards in front of
+/// their loops, and do not go on with the same state.
+static void keepApart(func::FuncOp program) {
+  llvm::MapVector<OperationName, SmallVector<Operation *>> attends;
+  program.walk([&](ring::AttendLikeOpInterface attend) {
+    if (attend->getParentOfType<ring::RotateOp>())
+      attends[attend->getName()].push_back(attend);
+  });
+  for (auto &[name, alike] : attends)
+    for (auto [number, attend] : llvm::enumerate(alike))
+      if (alike.size() > 1)
+        attend->setAttr(ring::apartAttr, Builder(attend).getI64IntegerAttr(
+                                             static_cast<int64_t>(number)));
 }
 
 namespace {
 struct LowerRotate : burst::impl::LowerRotatePassBase<LowerRotate> {
   void runOnOperation() override {
+    getOperation().walk(keepApart);
     // Outer ones first: inner ones are lowered in the loops of these.
     SymbolTableCollection symbols;
     while (ring::RotateOp op = findOuter()) {
@@ -465,6 +462,14 @@ struct LowerRotate : burst::impl::LowerRotatePassBase<LowerRotate> {
         op.emitOpError("must be in a func.func, the program of a rank");
         return signalPassFailure();
       }
+      // Tables of arrivals are made there, too.
+      for (Value table : {Value(op.getReach()), Value(op.getSegments())})
+        if (table && table.getParentBlock() != &program.getBody().front()) {
+          op.emitOpError(
+              "takes a table of what travels that is made in a loop; "
+              "make it in front of all loops");
+          return signalPassFailure();
+        }
       RotateLowering(op, program,
                      symbols.getSymbolTable(program->getParentOp()))
           .run();

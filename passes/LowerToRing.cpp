@@ -81,6 +81,18 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     return text;
   }
 
+  /// Of what nobody uses nothing travels.
+  static void eraseUnused(AttentionInterface op) {
+    llvm::SmallSetVector<Operation *, 8> unshards;
+    for (Value operand : op->getOperands())
+      if (auto unshard = operand.getDefiningOp<UnshardOp>())
+        unshards.insert(unshard);
+    op->erase();
+    for (Operation *unshard : unshards)
+      if (unshard->use_empty())
+        unshard->erase();
+  }
+
   /// By the strategy that it returns.
   static FailureOr<const Strategy *> lower(AttentionInterface op) {
     FailureOr<const Strategy *> strategy = findStrategy(op);
@@ -98,7 +110,10 @@ struct LowerToRing : burst::impl::LowerToRingPassBase<LowerToRing> {
     FailureOr<Layout> layout = resolveLayout(op, *op.getSequence());
     if (failed(layout))
       return failure();
-    (*strategy)->build(op, *layout);
+    if (op->use_empty())
+      eraseUnused(op);
+    else
+      (*strategy)->build(op, *layout);
     return strategy;
   }
 };

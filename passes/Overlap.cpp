@@ -58,7 +58,8 @@ static bool mayPass(ring::TransferOpInterface start, Operation *op) {
 }
 
 /// Whether `op` uses what the transfer of the turn before has brought into the
-/// buffer of `start`, whose token a loop carries.
+/// buffer of `start`, whose token a loop carries. Where it is that which
+/// `start` sends, there are two buffers.
 static bool isOfTurnBefore(ring::TransferOpInterface start, Operation *op) {
   for (OpOperand &use : start.getToken().getUses()) {
     auto loop = dyn_cast<scf::ForOp>(use.getOwner()->getParentOp());
@@ -66,7 +67,8 @@ static bool isOfTurnBefore(ring::TransferOpInterface start, Operation *op) {
       continue;
     for (Operation *user :
          loop.getRegionIterArg(use.getOperandNumber()).getUsers())
-      if (llvm::any_of(user->getUsers(),
+      if (!llvm::is_contained(user->getUsers(), start.getOperation()) &&
+          llvm::any_of(user->getUsers(),
                        [&](Operation *other) { return op->isAncestor(other); }))
         return true;
   }
@@ -126,13 +128,17 @@ static Operation *firstUser(ValueRange values, Block *block) {
   return first;
 }
 
-/// Whether an attend stands in front of `op` in its block, itself or in a loop.
+/// Whether products are taken in front of `op` in its block, or in a loop
+/// there.
 static bool isBehindAttend(Operation *op) {
   for (Operation *above = op->getPrevNode(); above;
        above = above->getPrevNode())
     if (above
-            ->walk([](ring::AttendLikeOpInterface) {
-              return WalkResult::interrupt();
+            ->walk([](Operation *inner) {
+              return isa<ring::AttendLikeOpInterface, ring::WeighGradOp,
+                         ring::ScoreGradOp>(inner)
+                         ? WalkResult::interrupt()
+                         : WalkResult::advance();
             })
             .wasInterrupted())
       return true;

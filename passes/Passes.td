@@ -176,20 +176,27 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     which says bandwidth or latency; of what goes along several axes the slowest
     counts. Links of two axes are used at the same time.
 
-    `ring_scores` is a baseline: it is never chosen, and listed only where it is pinned.
+    `bi_ring_kv` and `bi_ring_q` send the slices of a ring floor((P - 1) / 2) hops ahead
+    and floor(P / 2) back, at the same time: without a mask as many bytes as one
+    ring, in half of the turns. Over one axis both directions share the link of a rank,
+    so that only latencies are halved; over several, those that leave a node do so
+    from two of its ranks. They are proved for the ranks at hand alone, and are never chosen; nor is
+    `ring_scores`, a baseline. These are listed only where they are pinned.
 
     Of memory, a rank needs operands, results, and beside them
 
     - what transfers receive into: two slices (on two ranks one, where nothing comes
       behind it), and four states or gradients of what comes behind; of a double ring
       the same for inner rings, and for the outer one two slices and four of what
-      comes behind;
+      comes behind; of a ring in both directions min(P - 1, 4) slices where nothing
+      comes behind, else four and eight of what does (ten on three ranks, on two
+      as in one ring);
     - forward l, and o where out is of another type than the state, but nothing on
       one rank (`ring-fuse-ends`); backward delta, and in the state type the gradients
       of which results are of another;
     - with `all_gather` keys and values of all ranks, backward also gradients by
-      them, and three shards of gradients, two on two ranks, that come; with
-      `gather_q` the same of queries, and of states or gradients by them;
+      them, and two shards of gradients, that come; with `gather_q` the same of
+      queries, and of states or gradients by them;
     - with `ring_scores` all scores of its queries.
 
     Dynamic keys are taken as 4096 positions per rank, but not fewer than queries, dynamic
@@ -199,7 +206,8 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     each strategy costs: bytes that a rank sends on average, those that it holds at
     most, and microseconds of transfers that are hidden behind computation and that
     are exposed. These are the bytes of `ring-plan`, but for what is assumed, and
-    where shards are uneven: then memory is that of the largest ones.
+    where shards are uneven: then memory is that of the largest ones. Gradients that
+    nobody uses are not sent, and not counted; memory is as if they were.
 
     On a grid of which several axes have several ranks, bytes are told by axis, too, as
     in `bytes_axis_0=896, bytes_axis_1=2688`. A message goes along the first axis in
@@ -361,7 +369,12 @@ def LowerToRingPass : Pass<"burst-lower-to-ring", "::mlir::func::FuncOp"> {
     With `ring_scores` pinned there is no online softmax (RingAttention of Li et
     al., arXiv 2105.13120), so that its effect can be measured: keys go round and
     every rank stores all its scores, `ring.softmax` makes them weights once, then
-    values go round. It has a forward pass only, and drops nothing.
+    values go round. The backward pass of Li et al. has the probabilities of the
+    forward pass; here it has lse, stores the scores anew while keys go round, makes
+    them probabilities with `ring.probabilities`, and gradients by scores while values
+    go round with theirs; then keys go round a second time, with theirs. It
+    refuses scores whose derivative reads products of queries and keys, and
+    gradients of tables. Nothing is dropped.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::shard::ShardDialect", "::burst::ring::RingDialect"];
@@ -377,8 +390,8 @@ def DropEmptyPass : Pass<"ring-drop-empty", "::mlir::ModuleOp"> {
     tables only, not on the rank. The attend then gets its table of pairs, and the
     `ring.rotate` around it how far segments go, and in which direction. (Under a
     causal mask the second zigzag chunk of an owner is needed by lower ranks only:
-    going down, a quarter of all bytes need not travel.) A `ring.gather` gets which
-    segments each rank needs.
+    going down, a quarter of all bytes need not travel.) A bidirectional one gets how
+    far they go in both. A `ring.gather` gets which segments each rank needs.
 
     Needs `burst-derive-bounds` before `burst-lower-to-ring`; run it before
     `ring-lower-rotate` and `ring-lower-gather`. An attend without bounds needs everything and is left
@@ -422,8 +435,12 @@ def LowerRotatePass : Pass<"ring-lower-rotate", "::mlir::ModuleOp"> {
     %all = ring.merge %own1 with %home1
     ```
 
-    One rank computes once. Transfers are waited for at once; see `ring-overlap`.
-    Leaves no `ring.rotate`.
+    In both directions there are two of each of these in a turn, of the shards from
+    ahead and from behind, whose distance from their owners is that of the turn, or one
+    more; see `ring.rotate`. One rank computes once. Transfers are waited for at once;
+    see `ring-overlap`. Where several rotates attend, `ring.apart` numbers their attends:
+    they may begin alike, and `cse` must not make them one, since each goes on with a
+    state of its own. Leaves no `ring.rotate`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::func::FuncDialect",
@@ -463,7 +480,8 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
     depend on, so that transfer t + 1 runs while hop t computes. Costs a second
     received slice (the double buffer). And what a loop waits for at the end of a
     turn, though the next one needs it only behind its attend (states and
-    gradients), it waits for there: the token is carried in place of what it brings.
+    gradients, and shards that come back in a bidirectional ring), it waits for there:
+    the token is carried in place of what it brings.
 
     Input: `attend; start; wait`. Output: `start; attend; wait`.
   }];
@@ -549,6 +567,10 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
       sent that was not received;
     - every send has its receive, of the same segments and bytes;
     - nothing deadlocks, under the model that the ring dialect states;
+    - nothing travels in vain: each segment that arrives at a rank is read there, by an
+      attend that computes a pair with it or as a partial result that is joined, or is
+      sent on; and what returns to an owner is of segments for which something was
+      computed;
     - every transfer is waited for once, and at most two received slices are held
       at a time (the double buffer), two states of slices or gradients by them,
       and two that returned to its owner; or as many as `ring.max_slices` of the function says,
@@ -562,6 +584,10 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     - every rank returns its own shard, or the gradient by it, laid out as the
       function says, and of the gradient by a table its part.
 
+    An attend without a table of pairs counts as reading all that it is given; what an
+    all-to-all brings, which has no flags, as read; and a partial result may follow
+    its shard from the first hop on, before any rank has computed something for it.
+
     A refusal shows rank, hop, op and reason. A remark says `proved` *for every number
     of ranks* or *for these ranks, sizes and tables*. A program whose sizes or tables
     are known at run time only is looked at again when they are bound, by whoever
@@ -569,11 +595,14 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     number of ranks. Of more than 2048 ranks none are simulated: what is not proved
     for every number is an error that names the condition.
 
-    Options say which of the optimising passes were left out.
+    Options say which of the optimising passes were left out, and what may be done in
+    vain.
   }];
   let options = [
     Option<"allowEmpty", "allow-empty", "bool", "false",
            "Pairs that the mask rules out may be computed (without ring-drop-empty).">,
+    Option<"allowNeedless", "allow-needless", "bool", "false",
+           "Segments may arrive where nobody reads them or sends them on.">,
     Option<"smtlib", "smtlib", "std::string", "\"\"",
            "A file to which the conditions of proofs for every number of ranks are written, in SMT-LIB: a solver answers each with what was found, shown or not shown, and unsat or sat.">];
 }
@@ -612,8 +641,68 @@ def ExplainPass : Pass<"burst-explain", "::mlir::ModuleOp"> {
     Option<"maxRanks", "max-ranks", "int64_t", "16",
            "Ranks to show, the first ones of the grid; left out, a grid of more than 64 gives "
            "a summary.">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "A file with a module that describes the machine for which strategies are chosen, in "
+           "place of the module's own.">,
     Option<"svg", "svg", "std::string", "\"\"",
-           "A file into which the same is drawn, as a picture in SVG.">];
+           "A file into which the same is drawn, as a picture in SVG.">,
+    Option<"drop", "drop", "bool", "true",
+           "Of burst.attention: drop transfers and attends that the mask does not need.">,
+    Option<"overlap", "overlap", "bool", "true",
+           "Of burst.attention: issue transfers before computing.">];
+}
+
+def SimulatePass : Pass<"burst-simulate", "::mlir::ModuleOp"> {
+  let summary = "says how long the program of all ranks would take on a machine";
+  let description = [{
+    A discrete-event run of all ranks on the machine that `#dlti.target_system_spec` of the
+    module describes, or that of a file: what the clock of a schedule shows. A rank takes one
+    step after the other, and goes on where it starts a transfer. Transfers of a channel run on
+    a rank in the order in which it started them, each when sender and receiver have come to it,
+    and share the bandwidth of their link with others that are under way on it. A module that is
+    not lowered yet is lowered on a copy, and its schedule proved. Sizes are static.
+
+    Of each program is printed: the time until the last rank ends, what share of the machine's
+    peak that is, for how long that rank computes and waits, along each axis, what is sent and
+    held, and what limits. Nothing is measured.
+
+    Beside what `burst-choose-strategy` reads, a machine may say, each as a f64 but for the
+    placement:
+
+    - `burst.flops` and `burst.flops_backward`, also of an element type (`burst.flops.bf16`) and
+      of a head dimension (`burst.flops.bf16.64`): operations per second on tiles of which the
+      mask keeps all. Partial tiles take as long as full ones.
+    - `burst.peak`: operations per second that nothing exceeds.
+    - `burst.tile`, rows and columns of a tile, and `burst.processors`, over which tiles of
+      queries are shared out in all heads; `burst.launch`, seconds of any kernel;
+      `burst.memory_bandwidth`, bytes per second of kernels that compute little.
+    - `burst.node`: so many ranks in a row share a node, with links of `burst.node_bandwidth` and
+      `burst.node_latency` from each rank to others of it, and `burst.links` network cards (one
+      for each rank where it is left out) of `burst.bandwidth` and `burst.latency`.
+    - `burst.placement`: the axes of the grid, as in `array<i64: 1, 0>`, from the one whose ranks
+      are farthest apart to the one whose ranks follow each other in a node; left out, they are in
+      their order, the last one within nodes.
+    - `burst.staged`: how many times what a kernel reads and writes is moved before or behind its
+      products, rather than while they run: 2 where operands are packed first, as on CPUs.
+    - `burst.copy_bandwidth`: bytes per second at which ranks copy what they receive, once it is
+      there; left out, the network does. Ranks that are threads of a process copy.
+    - `burst.busy`: the share of the processors that transfers take while they are under way.
+    - `burst.devices`: that the ranks of a node share, or all ranks where no nodes are described,
+      with one of them computing on each at a time: ranks that are threads of one process share
+      one. Left out, each rank has its own.
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"\"",
+           "A file with a module that describes the machine, in place of the module's own.">,
+    Option<"format", "format", "std::string", "\"text\"",
+           "text, json, trace (of Perfetto) or svg.">,
+    Option<"drop", "drop", "bool", "true",
+           "As of `burst-to-ring`, where a module is lowered.">,
+    Option<"overlap", "overlap", "bool", "true", "The same.">,
+    Option<"maxRanks", "max-ranks", "int64_t", "16",
+           "Ranks to show in a trace or a picture, the first ones of the grid.">,
+    ListOption<"compare", "compare", "std::string",
+               "strategies, orders, placements: what each of them would take, as a table.">];
 }
 
 //===----------------------------------------------------------------------===//

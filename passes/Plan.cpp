@@ -101,7 +101,7 @@ struct PlanPass : burst::impl::PlanPassBase<PlanPass> {
                << "run time only: burst-run --json shows the plan for given "
                << "values";
     // What meets what is known of a program that is proved.
-    bool isProved = proof::proveForAll(program, /*allowEmpty=*/true).isProved();
+    bool isProved = proof::proveForAll(program, allowWaste).isProved();
     std::unique_ptr<Simulation> simulation = Simulation::create(
         program, isProved ? maxPlannedRanks : maxSimulatedRanks);
     if (!simulation)

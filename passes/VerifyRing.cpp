@@ -34,13 +34,15 @@ struct VerifyRing : burst::impl::VerifyRingPassBase<VerifyRing> {
 
   std::string conditions; ///< in SMT-LIB
 
+  ProofOptions allowed() const { return {allowEmpty, allowNeedless}; }
+
   /// And notes the conditions where they are wanted.
   proof::Verdict proveForAll(func::FuncOp program) {
     if (smtlib.empty())
-      return proof::proveForAll(program, allowEmpty);
+      return proof::proveForAll(program, allowed());
     llvm::raw_string_ostream stream(conditions);
     return proof::proveForAll(
-        program, allowEmpty,
+        program, allowed(),
         [&](const proof::Condition &condition, const proof::Formula &facts,
             bool isShown) {
           std::string title = (program.getName() + ": " + condition.what +
@@ -74,8 +76,7 @@ struct VerifyRing : burst::impl::VerifyRingPassBase<VerifyRing> {
     if (failed(globals))
       return failure();
     ScheduleProof proved;
-    if (failed(
-            proveSchedule(program, verdict, *globals, {{allowEmpty}}, proved)))
+    if (failed(proveSchedule(program, verdict, *globals, {allowed()}, proved)))
       return failure();
     auto remark = remark::passed(program.getLoc(), options);
     remark << remark::metric("ranks", ring::numRanks(program))

@@ -190,17 +190,23 @@ static int64_t bytesOf(ring::ScoreOp op, const cpu::Target &target,
          sizes.bytes;
 }
 
+/// What a step that sums up stored weights has packed at once, of a batch:
+/// `dim` numbers of so many rows, in tiles.
+static int64_t bytesOfRows(int64_t heads, int64_t rows, int64_t tileRows,
+                           int64_t dim, const TileSizes &sizes) {
+  return heads * sizes.bytes * dim * tileRows *
+         static_cast<int64_t>(llvm::divideCeil(rows, tileRows));
+}
+
 /// Of values, which are no segments any more.
 static int64_t bytesOf(ring::WeighOp op, const cpu::Target &target,
                        int64_t extent) {
   TileSizes sizes(
       cast<FloatType>(cast<ShapedType>(op.getO().getType()).getElementType()),
       target);
-  Layout layout = op.getKeyLayout().getValue();
-  int64_t most = layout.largest(extent);
-  return dimOf(op.getValue(), 2) * sizes.padded(dimOf(op.getO(), 3)) *
-         static_cast<int64_t>(llvm::divideCeil(most, sizes.columns)) *
-         sizes.columns * sizes.bytes;
+  return bytesOfRows(dimOf(op.getValue(), 2),
+                     op.getKeyLayout().getValue().largest(extent),
+                     sizes.columns, sizes.padded(dimOf(op.getO(), 3)), sizes);
 }
 
 /// How large a captured table is in a dimension.
@@ -278,6 +284,28 @@ public:
     return Bookkeeper::weigh(weigh, message);
   }
 
+  /// Gradients of results, as rows of a product; then values, as columns.
+  bool weighGrad(WeighGrad &weigh, std::string &message) override {
+    const Tensor &rows = *weigh.outGrad, &value = *weigh.value;
+    TileSizes sizes(cast<FloatType>(weigh.grad->element), target);
+    noteRows(rows, sizes, weigh.rank);
+    note(weigh.rank,
+         value.shape[0] * bytesOfRows(value.shape[2], value.shape[1],
+                                      sizes.columns, value.shape[3], sizes));
+    return Bookkeeper::weighGrad(weigh, message);
+  }
+
+  /// Keys; then queries.
+  bool scoreGrad(ScoreGrad &score, std::string &message) override {
+    const Tensor &key = *score.key;
+    TileSizes sizes(cast<FloatType>(score.keyGrad->element), target);
+    note(score.rank,
+         key.shape[0] * bytesOfRows(key.shape[2], key.shape[1], sizes.columns,
+                                    sizes.padded(key.shape[3]), sizes));
+    noteRows(*score.query, sizes, score.rank);
+    return Bookkeeper::scoreGrad(score, message);
+  }
+
   std::vector<int64_t> take() { return std::move(most); }
 
 private:
@@ -292,10 +320,19 @@ private:
     note(attend, held, bytesOfTables(op, batch, tableSizeOf));
   }
 
+  void note(int64_t rank, int64_t bytes) {
+    most[rank] = std::max(most[rank], bytes);
+  }
+  /// Of a shard of queries, or of what lies as they do.
+  void noteRows(const Tensor &rows, const TileSizes &sizes, int64_t rank) {
+    note(rank,
+         rows.shape[0] * bytesOfRows(rows.shape[2], rows.shape[1], sizes.rows,
+                                     sizes.padded(rows.shape[3]), sizes));
+  }
+
   /// Bytes of a batch, and others.
   void note(const AttendInputs &inputs, int64_t bytes, int64_t others = 0) {
-    int64_t &known = most[inputs.rank];
-    known = std::max(known, inputs.query->shape[0] * bytes + others);
+    note(inputs.rank, inputs.query->shape[0] * bytes + others);
   }
 
   const cpu::Target &target;

@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -62,6 +63,11 @@ struct Target : host::Processor {
   /// leave out what they do not see panel by panel: one is no wider than a line
   /// of a cache.
   int64_t keyPanelBytes() const { return std::gcd<int64_t>(panelBytes(), 64); }
+  /// The larger side of what a strip leaves out at once, in rows or in keys of
+  /// so many bytes: what is computed of a mask is whole boxes of it.
+  int64_t maskedSide(int64_t elementBytes) const {
+    return std::max(microRows, keyPanelBytes() / elementBytes);
+  }
   /// Whether the code is for this machine's architecture and system.
   bool isNative() const;
   /// The features that instructions of the code may need, by LLVM's names: what

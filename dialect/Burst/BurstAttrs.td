@@ -88,7 +88,8 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
       one the sequence again (Jacobs et al., arXiv 2309.14509).
     - `ring_scores`: keys travel round a ring, all scores are stored, then values
       travel round it (Li et al., arXiv 2105.13120): what the online softmax is
-      compared with. Forward only, and never chosen, but where it is pinned.
+      compared with. Backward, scores are stored again, then values and keys travel
+      with their gradients. Never chosen, but where it is pinned.
 
     Each may say on which axes of the sequence's grid it works, all that the others
     leave where it does not: `ulysses on [1], ring_kv` exchanges sequence for heads

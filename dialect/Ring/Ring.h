@@ -28,6 +28,10 @@ struct ChannelResource
 
 /// Function attribute: a rank's program over this grid.
 inline constexpr llvm::StringLiteral gridAttr = "ring.grid";
+
+/// On an attend, its number among those that `cse` must not make one of: each
+/// updates a state, or gradients, of its own.
+inline constexpr llvm::StringLiteral apartAttr = "ring.apart";
 /// Argument and result attribute: what a rank holds of a global tensor.
 inline constexpr llvm::StringLiteral shardAttr = "ring.shard";
 /// Beside it, an array of `#ring.shard`: dimensions that are sharded too, over

@@ -177,6 +177,13 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == maxSlicesAttr)
     return verifyMaxSlices(op, attribute.getValue());
+  if (attribute.getName() == apartAttr) {
+    if (isa<AttendLikeOpInterface>(op) &&
+        isa<IntegerAttr>(attribute.getValue()))
+      return success();
+    return op->emitError("'ring.apart' must be the number of an attend, got: ")
+           << attribute.getValue();
+  }
   if (attribute.getName() != gridAttr)
     return op->emitError("unknown attribute: ") << attribute.getName();
   auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());

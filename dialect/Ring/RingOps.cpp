@@ -113,7 +113,8 @@ static void printSegments(OpAsmPrinter &printer, Operation *, Value segments,
   printer << " : " << type << ')';
 }
 
-/// `reach %table[%ring] by %step : type`, where it stands there.
+/// `reach %table[%ring] by %step : type`, where it stands there; one for both
+/// directions without a step.
 static ParseResult
 parseReach(OpAsmParser &parser,
            std::optional<OpAsmParser::UnresolvedOperand> &reach, Type &type,
@@ -126,9 +127,10 @@ parseReach(OpAsmParser &parser,
   if (succeeded(parser.parseOptionalLSquare()) &&
       (parser.parseOperand(ring.emplace()) || parser.parseRSquare()))
     return failure();
-  return failure(parser.parseKeyword("by") ||
-                 parser.parseOperand(step.emplace()) ||
-                 parser.parseColonType(type));
+  if (succeeded(parser.parseOptionalKeyword("by")) &&
+      parser.parseOperand(step.emplace()))
+    return failure();
+  return parser.parseColonType(type);
 }
 
 static void printReach(OpAsmPrinter &printer, Operation *, Value reach,
@@ -138,7 +140,9 @@ static void printReach(OpAsmPrinter &printer, Operation *, Value reach,
   printer << " reach " << reach;
   if (ring)
     printer << '[' << ring << ']';
-  printer << " by " << step << " : " << type;
+  if (step)
+    printer << " by " << step;
+  printer << " : " << type;
 }
 
 /// Of a tensor three types say everything, of buffers each has a layout of its
@@ -343,6 +347,38 @@ static void printWeighTypes(OpAsmPrinter &printer, Operation *, Type weights,
   printer << weights << ", " << value << ", " << o << ", " << m;
   if (!newO)
     printer << ", " << l;
+}
+
+static ParseResult parseProbabilityTypes(OpAsmParser &parser, Type &scores,
+                                         Type &lse, Type &weights) {
+  if (parser.parseType(scores) || parseBufferTypes(parser, {&lse}))
+    return failure();
+  if (!isa<BaseMemRefType>(scores))
+    weights = scores;
+  return success();
+}
+
+static void printProbabilityTypes(OpAsmPrinter &printer, Operation *,
+                                  Type scores, Type lse, Type) {
+  printer << scores << ", " << lse;
+}
+
+/// What is read, and two that are updated: on tensors into new ones.
+static ParseResult parseStoredGradTypes(OpAsmParser &parser, Type &a, Type &b,
+                                        Type &c, Type &x, Type &y, Type &newX,
+                                        Type &newY) {
+  if (parser.parseType(a) || parseBufferTypes(parser, {&b, &c, &x, &y}))
+    return failure();
+  if (!isa<BaseMemRefType>(x)) {
+    newX = x;
+    newY = y;
+  }
+  return success();
+}
+
+static void printStoredGradTypes(OpAsmPrinter &printer, Operation *, Type a,
+                                 Type b, Type c, Type x, Type y, Type, Type) {
+  llvm::interleaveComma(ArrayRef{a, b, c, x, y}, printer);
 }
 
 #define GET_OP_CLASSES

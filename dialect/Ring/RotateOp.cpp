@@ -5,9 +5,14 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace burst;
 using namespace burst::ring;
+
+/// Those of a rotate are numbered from its own on.
+static constexpr int64_t maxChannels = ring::exchangeChannel + 3;
 
 SmallVector<Region *> RotateOp::getLoopRegions() { return {&getBody()}; }
 
@@ -43,10 +48,14 @@ LogicalResult RotateOp::verifySymbolUses(SymbolTableCollection &) {
     return failure();
   auto stride = static_cast<int64_t>(getStride());
   int64_t parts = getLayout().getParts();
-  bool isOfNest = !getDirect() &&
+  bool isOfNest = !getDirect() && !getBidirectional() &&
                   (isOuter() || getOperation()->getParentOfType<RotateOp>());
   if (group->size == parts && stride == 1)
     return success();
+  if (!isOfNest && stride != 1)
+    return emitOpError("is one ring of all ranks, of which neighbours are 1 "
+                       "apart, got: stride ")
+           << stride;
   if (!isOfNest)
     return verifyChannel(*this, getChannel(), parts);
   if (parts % (group->size * stride) == 0)
@@ -67,8 +76,11 @@ LogicalResult RotateOp::verify() {
   if (failed(verifyDims(*this)) || failed(verifyPart(*this, getLayout())))
     return failure();
   // rotate_c4
-  if (!getReach() != !getStep())
-    return emitOpError("needs a reach and a step, or neither");
+  if (getBidirectional() ? static_cast<bool>(getStep())
+                         : !getReach() != !getStep())
+    return emitOpError(getBidirectional()
+                           ? "goes in both directions, and takes no step"
+                           : "needs a reach and a step, or neither");
   if (failed(verifyReach()))
     return failure();
   // rotate_c6
@@ -78,6 +90,20 @@ LogicalResult RotateOp::verify() {
     return emitOpError(
         "has segments that ranks need, which are those of a direct one; "
         "others have a reach");
+  // rotate_c7
+  auto outer = getOperation()->getParentOfType<RotateOp>();
+  if (outer && outer.getBidirectional())
+    return emitOpError(
+        "is in the region of a bidirectional one, of which there "
+        "are no nests");
+  if (getBidirectional() && (getDirect() || getRing() || outer))
+    return emitOpError("is bidirectional, which is no ")
+           << (getDirect() ? "direct one" : "ring of a nest");
+  if (static_cast<int64_t>(getChannel().getIndex()) >
+      std::numeric_limits<int64_t>::max() - maxChannels)
+    return emitOpError("takes several channels, of which the last has no "
+                       "number: ")
+           << getChannel();
   int64_t parts = getLayout().getParts();
   if (failed(verifyTable(*this, getSegments(), /*isBuffer=*/false,
                          {parts, parts, getLayout().getNumSegments()})))
@@ -115,11 +141,17 @@ LogicalResult RotateOp::verifyReach() {
   ArrayRef<int64_t> shape = shapedType(getReach()).getShape();
   int64_t parts = getLayout().getParts(),
           segments = getLayout().getNumSegments();
+  bool isOfSeveral = getRing() || getBidirectional();
   if (shape.front() == parts && shape.back() == segments &&
-      shape.size() == (getRing() ? 3 : 2))
+      shape.size() == (isOfSeveral ? 3 : 2) &&
+      (!getBidirectional() || shape[1] == 2))
     return success();
   return emitOpError("needs a reach of ")
-         << parts << (getRing() ? "x?x" : "x") << segments
+         << parts
+         << (getBidirectional() ? "x2x"
+             : getRing()        ? "x?x"
+                                : "x")
+         << segments
          << ", parts and segments of its layout, got: " << getReach().getType();
 }
 

@@ -53,8 +53,15 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     by owner, turn and segment: segment s of owner o goes to the rank that is d places
     ahead where `segments[o][d][s]` is true, else all do. It is the same on all ranks.
 
+    Where it is `bidirectional`, shards go round in both directions at once, and each
+    turn computes with one from either side: in ceil((P - 1) / 2) turns all have come,
+    where P - 1 of one direction would do. From its owner a shard goes
+    floor((P - 1) / 2) ranks ahead, at most, and floor(P / 2) ranks back. A reach is
+    then `reach[o][way][s]`, way 0 ahead and way 1 back, and there is no step.
+
     Transfers are those of the channel's grid: shards go by channel `index`, partial
-    results by the next. Rings of a nest have channels of different numbers. It is no
+    results by the next; those that go back in a bidirectional one by `index` + 3 and
+    the next. Rings of a nest have channels of different numbers. It is no
     op that runs: `ring-lower-rotate` writes the loop
     and its transfers, of which the proof is made.
 
@@ -68,11 +75,13 @@ def Ring_RotateOp : Ring_Op<"rotate", [
       tensor with `add`, three with `merge`.
     - (C4) `reach` and `step` are given both or neither; `reach` is a table of parts x
       segments of the layout, or, where `ring` is given, of parts x rings x segments.
+      Of a bidirectional one it is of parts x 2 x segments, without a step.
     - (C5) the channel's grid exists, is static, and has its axes: `stride` times the
       ranks that it connects divides the parts of `layout`; they are as many as the
       parts but in a nest.
     - (C6) with `direct` there is no reach, and the ring is all of the layout; only then
       there are `segments`, parts x parts x segments of the layout.
+    - (C7) a bidirectional one is neither direct nor of a nest.
 
     Example, a backward pass in which keys and values travel:
 
@@ -102,6 +111,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
       Optional<TensorRankOf<[Index], [2, 3]>>:$reach, Optional<Index>:$ring,
       Optional<Index>:$step, Optional<Ring_SegmentTable>:$segments,
       Variadic<AnyType>:$inits, DenseI64ArrayAttr:$dims, UnitAttr:$direct,
+      UnitAttr:$bidirectional,
       Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel,
       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$stride,
       OptionalAttr<Ring_JoinAttr>:$join,
@@ -111,7 +121,7 @@ def Ring_RotateOp : Ring_Op<"rotate", [
   let assemblyFormat = [{
     `(` $tensors `dims` custom<Dims>($dims) `)` `of` $layout `` `[` $rank `]`
     `extent` $extent `channel` $channel (`stride` $stride^)?
-    (`direct` $direct^)? (`segments` `(` $segments^ `:` type($segments) `)`)?
+    (`direct` $direct^)? (`bidirectional` $bidirectional^)? (`segments` `(` $segments^ `:` type($segments) `)`)?
     `` custom<Reach>($reach, type($reach), $ring, $step)
     (`carry` `(` $inits^ `:` type($inits) `)`)?
     (`partial` $join^ `dims` custom<Dims>($partialDims))?
@@ -125,6 +135,10 @@ def Ring_RotateOp : Ring_Op<"rotate", [
     ::llvm::LogicalResult verifyReach();
     /// How many ranks its ring has.
     int64_t getNumRanks();
+    /// How far shards of a bidirectional one go ahead, and back.
+    std::pair<int64_t, int64_t> getFarthest() {
+      return {(getNumRanks() - 1) / 2, getNumRanks() / 2};
+    }
     /// How many owners it takes until those of the next ring with the same place
     /// in theirs come.
     int64_t getBlock() { return static_cast<int64_t>(getStride()) * getNumRanks(); }

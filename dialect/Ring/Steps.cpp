@@ -136,6 +136,22 @@ Content WeighOp::getContent(Value value) {
   return contentIf(isUpdated(*this, value), Content::State);
 }
 
+Content ProbabilitiesOp::getContent(Value value) {
+  return contentIf(isUpdated(*this, value), Content::State);
+}
+
+Content WeighGradOp::getContent(Value value) {
+  if (value == getWeights() || value == getNewWeights())
+    return Content::State;
+  return contentIf(isUpdated(*this, value), Content::Gradient);
+}
+
+Content ScoreGradOp::getContent(Value value) {
+  if (value == getWeights())
+    return Content::State;
+  return contentIf(isUpdated(*this, value), Content::Gradient);
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

@@ -100,6 +100,10 @@ struct Arrival {
   SmallVector<Value> buffers;
   Value owner; ///< of what it brings, in the old program
   ring::Content content;
+  int64_t count; ///< of buffers, as in Slots
+  /// The buffer of the last turn, behind the loop; in it, that of the turn
+  /// before.
+  std::optional<int64_t> last;
 };
 
 /// Clones one program, with buffers in place of tensors.
@@ -148,7 +152,8 @@ private:
   Value allocateSlices(RankedTensorType type, Value tensor, int64_t dim,
                        Value capacity, int64_t count, StringRef memory);
   Value viewSlot(RankedTensorType type, const Extent &sharded, Value slot,
-                 int64_t turns);
+                 mlir::OpFoldResult number);
+  mlir::OpFoldResult slotOf(int64_t count, bool ofTurnBefore = false);
   Value receivedOwner(ring::TransferOpInterface op);
   Value receivedResult(ring::TransferOpInterface op, unsigned index);
   Value allocateNothing(ring::TransferOpInterface op, unsigned index,

@@ -65,14 +65,15 @@ LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
   }
   Slots &entry = slots[op];
   if (entry.buffers.empty()) { // in no loop
-    entry.count = 1;
+    ring::TransferOpInterface inLoop = successorOf(op);
+    entry.count = inLoop ? numSlots(inLoop) : 1;
     Value most = capacity(op.getReceivedLayout(), map(op.getExtent()));
     for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
       entry.buffers.push_back(receivedResult(op, index)
                                   ? Value()
                                   : allocateSlices(receivedType(op, index),
                                                    tensor, op.getDims()[index],
-                                                   most, 1, "slice"));
+                                                   most, entry.count, "slice"));
   }
   for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
     Value tensor = op.getTensors()[index];
@@ -97,10 +98,13 @@ LogicalResult Bufferizer::convert(ring::WaitOp op) {
     ring::WaitOp::create(builder, loc, TypeRange(), map(op.getToken()));
     ring::TransferOpInterface start = arrival.start;
     for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
-      Value view = viewSlot(cast<RankedTensorType>(tensor.getType()),
-                            {start.getDims()[index], start.getReceivedLayout(),
-                             arrival.owner, start.getExtent()},
-                            arrival.buffers[index], 1);
+      Value view = viewSlot(
+          cast<RankedTensorType>(tensor.getType()),
+          {start.getDims()[index], start.getReceivedLayout(), arrival.owner,
+           start.getExtent()},
+          arrival.buffers[index],
+          arrival.last ? OpFoldResult(builder.getIndexAttr(*arrival.last))
+                       : slotOf(arrival.count, /*ofTurnBefore=*/true));
       mapping.map(tensor, view);
       contents[view] = arrival.content;
     }
@@ -176,20 +180,17 @@ LogicalResult Bufferizer::makeSlots(scf::ForOp op,
   Slots &entry = slots[start];
   entry.count = std::min(turns, numSlots(start));
   // What is carried into the first turn has come, if it has, where others come.
+  ring::TransferOpInterface first = predecessorOf(start);
   auto yield = cast<scf::YieldOp>(op.getBody()->getTerminator());
-  auto carried = llvm::find(yield.getOperands(), start.getToken());
-  if (carried != yield.getOperands().end()) {
-    unsigned position = std::distance(yield.getOperands().begin(), carried);
-    auto first =
-        op.getInits()[position].getDefiningOp<ring::TransferOpInterface>();
-    if (!first || entry.count != 1)
-      return start.emitOpError(
-          "is carried to the next turn of its loop, so the "
-          "transfer of the turn before must come from a "
-          "ring.start and be used up in front of it");
-    entry.buffers = slots[first].buffers;
+  bool isCarried = llvm::is_contained(yield.getOperands(), start.getToken());
+  if (first && (isCarried || slots[first].count == 2)) {
+    entry = slots[first];
     return success();
   }
+  if (isCarried)
+    return start.emitOpError("is carried to the next turn of its loop, so the "
+                             "transfer of the turn before must come from a "
+                             "ring.start");
   OpBuilder::InsertionGuard guard(builder);
   if (newOutermost)
     builder.setInsertionPoint(newOutermost);
@@ -289,8 +290,17 @@ LogicalResult Bufferizer::carryTokens(scf::ForOp op, scf::ForOp created,
                        : Value(op.getResult(position));
     }
     auto first = init.getDefiningOp<ring::TransferOpInterface>();
-    arrivals[token] = {start, slots[start].buffers, owner,
-                       contents.lookup(map(first.getTensors().front()))};
+    int64_t count = slots[start].count;
+    std::optional<int64_t> last;
+    std::optional<int64_t> turns = tripCount(op);
+    if (!isInside && (turns || count == 1))
+      last = turns ? (*turns + count - 1) % count : 0;
+    if (!isInside && !last)
+      return start.emitOpError("is carried out of its loop, which needs a "
+                               "number of turns that is known");
+    arrivals[token] = {start, slots[start].buffers,
+                       owner, contents.lookup(map(first.getTensors().front())),
+                       count, last};
   }
   return success();
 }

@@ -85,16 +85,26 @@ Value Bufferizer::allocateSlices(RankedTensorType type, Value tensor,
   return allocate(MemRefType::get(shape, type.getElementType()), sizes, memory);
 }
 
-/// The slot of this turn, as large as the owner's shard.
+/// Which of so many slots is that of this turn, or of the turn before: the last
+/// one in front of all turns.
+OpFoldResult Bufferizer::slotOf(int64_t count, bool ofTurnBefore) {
+  if (count == 1 || !turn)
+    return builder.getIndexAttr(count - 1);
+  Value number = turn;
+  if (ofTurnBefore)
+    number = arith::AddIOp::create(builder, loc, number, constant(count - 1));
+  return arith::RemUIOp::create(builder, loc, number, constant(count))
+      .getResult();
+}
+
+/// A slot, as large as the owner's shard.
 Value Bufferizer::viewSlot(RankedTensorType type, const Extent &sharded,
-                           Value slot, int64_t turns) {
+                           Value slot, OpFoldResult number) {
   int64_t rank = type.getRank();
   SmallVector<OpFoldResult> offsets(rank + 1, builder.getIndexAttr(0));
   SmallVector<OpFoldResult> sizes{builder.getIndexAttr(1)};
   SmallVector<OpFoldResult> strides(rank + 1, builder.getIndexAttr(1));
-  if (turns == 2)
-    offsets[0] =
-        arith::RemUIOp::create(builder, loc, turn, constant(2)).getResult();
+  offsets[0] = number;
   for (int64_t d = 0; d < rank; ++d) {
     if (!type.isDynamicDim(d)) {
       sizes.push_back(builder.getIndexAttr(type.getDimSize(d)));
@@ -122,7 +132,7 @@ Value Bufferizer::received(ring::TransferOpInterface op, unsigned index,
   return viewSlot(cast<RankedTensorType>(token.getTypes()[index]),
                   {op.getDims()[index], op.getReceivedLayout(),
                    receivedOwner(op), op.getExtent()},
-                  slot, turns);
+                  slot, slotOf(turns));
 }
 
 /// Whose shards a transfer brings; null where those of all.

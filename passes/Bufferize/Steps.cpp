@@ -94,7 +94,7 @@ SmallVector<Value> Bufferizer::madeInSlots(Operation *fresh) {
        llvm::zip_equal(fresh->getResults(), entry.buffers)) {
     auto type = cast<RankedTensorType>(tensor.getType());
     sharded.dim = shardedDim(type, sharded.dim);
-    views.push_back(viewSlot(type, sharded, buffer, entry.count));
+    views.push_back(viewSlot(type, sharded, buffer, slotOf(entry.count)));
   }
   return views;
 }
@@ -118,6 +118,7 @@ Operation *Bufferizer::cloneOnBuffers(ring::StepOpInterface op,
   for (auto [from, to] :
        llvm::zip_equal(op->getRegions(), created->getRegions()))
     from.cloneInto(&to, inside);
+  created->removeDiscardableAttr(ring::apartAttr);
   builder.insert(created);
   if (!memory.empty())
     cast<ring::StepOpInterface>(created).getResultMemory()->assign(memory);

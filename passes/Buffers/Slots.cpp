@@ -58,6 +58,55 @@ int64_t burst::numSlots(ring::TransferOpInterface start) {
              : 2;
 }
 
+ring::TransferOpInterface
+burst::predecessorOf(ring::TransferOpInterface start) {
+  scf::ForOp loop = loopOf(start);
+  if (!loop)
+    return {};
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  auto initOf = [&](Value value) {
+    auto found = llvm::find(yield.getOperands(), value);
+    return found == yield.getOperands().end()
+               ? Value()
+               : loop.getInits()[std::distance(yield.getOperands().begin(),
+                                               found)];
+  };
+  if (Value token = initOf(start.getToken()))
+    return token.getDefiningOp<ring::TransferOpInterface>();
+  ring::TransferOpInterface first;
+  for (Operation *user : start.getToken().getUsers()) {
+    auto wait = dyn_cast<ring::WaitOp>(user);
+    if (!wait)
+      continue;
+    for (OpResult brought : wait->getResults()) {
+      Value init = initOf(brought);
+      auto before = init && init.hasOneUse()
+                        ? init.getDefiningOp<ring::WaitOp>()
+                        : ring::WaitOp();
+      if (!before || before->getResult(brought.getResultNumber()) != init)
+        return {};
+      auto found = before.getToken().getDefiningOp<ring::TransferOpInterface>();
+      if (!found || (first && first != found) ||
+          found.getRoute() != ring::Route::Shift ||
+          found.getChannel() != start.getChannel() ||
+          found.getToken().getType() != start.getToken().getType())
+        return {};
+      first = found;
+    }
+  }
+  return first;
+}
+
+ring::TransferOpInterface burst::successorOf(ring::TransferOpInterface first) {
+  for (Operation &op : llvm::make_range(std::next(first->getIterator()),
+                                        first->getBlock()->end()))
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      for (auto start : loop.getBody()->getOps<ring::TransferOpInterface>())
+        if (predecessorOf(start) == first)
+          return start;
+  return {};
+}
+
 static bool isOnlyRead(OpOperand &use) {
   if (auto step = dyn_cast<ring::StepOpInterface>(use.getOwner()))
     return step.isOnlyRead(use);
@@ -122,15 +171,28 @@ Value burst::updated(OpOperand &use) {
 
 std::optional<CarriedSlice> burst::sliceOf(Operation *fresh) {
   scf::ForOp loop = loopOf(fresh);
-  auto slice = dyn_cast<BlockArgument>(fresh->getOperand(0));
-  if (!loop || !slice || slice.getOwner() != loop.getBody() ||
-      slice.getArgNumber() == 0)
+  Value slice = fresh->getOperand(0);
+  if (!loop)
+    return std::nullopt;
+  // It, or the token of what brings it, is carried.
+  auto wait = slice.getDefiningOp<ring::WaitOp>();
+  auto carried = dyn_cast<BlockArgument>(wait ? wait.getToken() : slice);
+  if (!carried || carried.getOwner() != loop.getBody() ||
+      carried.getArgNumber() == 0)
     return std::nullopt;
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  Value next = yield.getOperand(slice.getArgNumber() - 1);
-  auto wait = next.getDefiningOp<ring::WaitOp>();
-  auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
-                    : nullptr;
+  Value next = yield.getOperand(carried.getArgNumber() - 1);
+  unsigned result = 0;
+  if (wait) {
+    result = cast<OpResult>(slice).getResultNumber();
+  } else {
+    wait = next.getDefiningOp<ring::WaitOp>();
+    if (!wait)
+      return std::nullopt;
+    result = cast<OpResult>(next).getResultNumber();
+    next = wait.getToken();
+  }
+  auto start = next.getDefiningOp<ring::TransferOpInterface>();
   if (!start || start.getRoute() != ring::Route::Shift)
     return std::nullopt;
   auto owner = llvm::find(yield.getOperands(), start.getReceivedOwner());
@@ -138,7 +200,7 @@ std::optional<CarriedSlice> burst::sliceOf(Operation *fresh) {
     return std::nullopt;
   unsigned number = std::distance(yield.getOperands().begin(), owner);
   return CarriedSlice{slice, loop.getRegionIterArg(number), start,
-                      start.getDims()[cast<OpResult>(next).getResultNumber()]};
+                      start.getDims()[result]};
 }
 
 int64_t burst::numSlots(Operation *fresh) {

@@ -14,6 +14,15 @@ namespace burst {
 /// one.
 int64_t numSlots(ring::TransferOpInterface start);
 
+/// The transfer in front of the loop of `start` that brings to the first turn
+/// what `start` brings to all others, as a token or waited for; null where none
+/// does.
+ring::TransferOpInterface predecessorOf(ring::TransferOpInterface start);
+
+/// The transfer in a loop of which `first` is the predecessor, which it shares
+/// its buffers with where these are two; null where there is none.
+ring::TransferOpInterface successorOf(ring::TransferOpInterface first);
+
 /// In how many buffers a state or gradients are made in turn, by a `ring.init`
 /// or `ring.zero`: two where those of the turn before are still under way, else
 /// one.
@@ -21,7 +30,8 @@ int64_t numSlots(mlir::Operation *fresh);
 
 /// A slice that a transfer of the turn before has brought.
 struct CarriedSlice {
-  mlir::BlockArgument slice, owner;        ///< of the loop that carries them
+  mlir::Value slice;         ///< carried by the loop, or waited for in it
+  mlir::BlockArgument owner; ///< that the loop carries
   mutable ring::TransferOpInterface start; ///< whose methods are not const
   int64_t dim;                             ///< of the slice, that is laid out
 };

@@ -52,6 +52,21 @@ double Workload::pairsOf(int64_t rank, int64_t owner, bool movesKeys) const {
   return sum;
 }
 
+int64_t Workload::positionsOf(int64_t owner, int64_t segment,
+                              bool movesKeys) const {
+  return layout.segment(owner, segment, movesKeys ? sizes.keys : sizes.queries)
+      .count;
+}
+
+bool Workload::needs(int64_t rank, int64_t owner, int64_t segment,
+                     bool movesKeys) const {
+  return llvm::any_of(llvm::seq(layout.numSegments()), [&](int64_t own) {
+    return (movesKeys ? kept(rank, owner, own, segment)
+                      : kept(owner, rank, segment, own))
+        .any;
+  });
+}
+
 /// Yao et al., BurstAttention (arXiv 2403.09347), section 3: backward, either
 /// k, v, dk and dv travel, or q, dout, lse, delta and dq. Forward, the softmax
 /// state (o, m, l) of queries that travel comes behind them.
@@ -62,131 +77,25 @@ Cargo burst::cargoOf(const Workload &workload, bool movesKeys) {
   auto keyHeads = static_cast<double>(workload.sizes.keyHeads);
   auto queryDim = static_cast<double>(workload.sizes.queryDim);
   auto valueDim = static_cast<double>(workload.sizes.valueDim);
+  auto [wantsQuery, wantsKey, wantsValue] = workload.wanted;
+  Cargo cargo{.movesKeys = movesKeys};
   if (movesKeys) {
-    double numbers = keyHeads * (queryDim + valueDim);
-    return {true, numbers * element, workload.isBackward ? numbers * state : 0};
+    cargo.slice = keyHeads * (queryDim + valueDim) * element;
+    if (!workload.isBackward)
+      return cargo;
+    double ofKey = keyHeads * queryDim * state,
+           ofValue = keyHeads * valueDim * state;
+    cargo.made = ofKey + ofValue;
+    cargo.behind = (wantsKey ? ofKey : 0) + (wantsValue ? ofValue : 0);
+  } else if (workload.isBackward) {
+    cargo.slice = queryHeads * ((queryDim + valueDim) * element + 2 * state);
+    cargo.made = queryHeads * queryDim * state;
+    cargo.behind = wantsQuery ? cargo.made : 0;
+  } else {
+    cargo.slice = queryHeads * queryDim * element;
+    cargo.made = cargo.behind = queryHeads * (valueDim + 2) * state;
   }
-  if (!workload.isBackward)
-    return {false, queryHeads * queryDim * element,
-            queryHeads * (valueDim + 2) * state};
-  return {false, queryHeads * ((queryDim + valueDim) * element + 2 * state),
-          queryHeads * queryDim * state};
-}
-
-namespace {
-/// A ring that goes in one direction.
-class Ring {
-public:
-  Ring(const Workload &workload, const Cargo &cargo, int64_t step);
-
-  /// Positions that go from rank to rank, times hops, of all ranks.
-  int64_t travelled() const;
-  /// The same along each axis: of slices, and of what follows them, which in
-  /// the end goes to the owner.
-  struct Travelled {
-    int64_t slices = 0, behind = 0;
-  };
-  llvm::SmallVector<Travelled> travelledByAxis() const;
-  /// The most positions of a slice that a rank sends at `hop`.
-  int64_t sent(int64_t hop) const;
-  /// The most positions of which what follows the slice was added to at `hop`,
-  /// and is sent then.
-  int64_t followed(int64_t hop) const;
-  /// The most pairs that a rank computes at `hop`.
-  double pairs(int64_t hop) const;
-
-private:
-  int64_t extent(bool ofKeys) const {
-    return ofKeys ? workload.sizes.keys : workload.sizes.queries;
-  }
-  /// Of the rank that stays and the owner of what moves; a is the staying
-  /// one's.
-  const Kept &kept(int64_t rank, int64_t owner, int64_t a, int64_t b) const {
-    return movesKeys ? workload.kept(rank, owner, a, b)
-                     : workload.kept(owner, rank, b, a);
-  }
-  int64_t rankAt(int64_t owner, int64_t hop) const {
-    return (owner + hop * step) % parts;
-  }
-  int64_t most(llvm::function_ref<bool(int64_t)> travels) const;
-
-  const Workload &workload;
-  bool movesKeys;
-  int64_t step, parts, segments;
-  std::vector<int64_t> count, reach; ///< [owner][segment]
-};
-} // namespace
-
-Ring::Ring(const Workload &workload, const Cargo &cargo, int64_t step)
-    : workload(workload), movesKeys(cargo.movesKeys), step(step),
-      parts(workload.layout.parts), segments(workload.layout.numSegments()) {
-  count.reserve(parts * segments);
-  reach.reserve(parts * segments);
-  for (int64_t owner = 0; owner < parts; ++owner)
-    for (int64_t b = 0; b < segments; ++b) {
-      count.push_back(
-          workload.layout.segment(owner, b, extent(movesKeys)).count);
-      int64_t far = 0;
-      for (int64_t hop = 1; hop < parts; ++hop)
-        for (int64_t a = 0; a < segments; ++a)
-          if (kept(rankAt(owner, hop), owner, a, b).any)
-            far = hop;
-      reach.push_back(far);
-    }
-}
-
-int64_t Ring::travelled() const {
-  int64_t sum = 0;
-  for (auto [positions, hops] : llvm::zip_equal(count, reach))
-    sum += positions * hops;
-  return sum;
-}
-
-llvm::SmallVector<Ring::Travelled> Ring::travelledByAxis() const {
-  llvm::SmallVector<Travelled> result(workload.axes.size());
-  auto along = [&](int64_t from, int64_t to) -> Travelled & {
-    return result[axisBetween(workload.axes, from, to)];
-  };
-  for (int64_t owner = 0; owner < parts; ++owner)
-    for (int64_t b = 0; b < segments; ++b) {
-      int64_t positions = count[owner * segments + b];
-      int64_t far = reach[owner * segments + b];
-      for (int64_t hop = 0; hop < far; ++hop) {
-        int64_t next = rankAt(owner, hop + 1);
-        along(rankAt(owner, hop), next).slices += positions;
-        int64_t to = hop + 1 == far ? owner : rankAt(owner, hop + 2);
-        along(next, to).behind += positions;
-      }
-    }
-  return result;
-}
-
-int64_t Ring::most(llvm::function_ref<bool(int64_t)> travels) const {
-  int64_t largest = 0;
-  for (int64_t owner = 0; owner < parts; ++owner) {
-    int64_t sum = 0;
-    for (int64_t i = owner * segments; i < (owner + 1) * segments; ++i)
-      if (travels(reach[i]))
-        sum += count[i];
-    largest = std::max(largest, sum);
-  }
-  return largest;
-}
-
-int64_t Ring::sent(int64_t hop) const {
-  return most([&](int64_t reach) { return hop < reach; });
-}
-
-int64_t Ring::followed(int64_t hop) const {
-  return most([&](int64_t reach) { return hop >= 1 && hop <= reach; });
-}
-
-double Ring::pairs(int64_t hop) const {
-  double largest = 0;
-  for (int64_t owner = 0; owner < parts; ++owner)
-    largest = std::max(largest,
-                       workload.pairsOf(rankAt(owner, hop), owner, movesKeys));
-  return largest;
+  return cargo;
 }
 
 Estimate &Estimate::operator+=(const Estimate &other) {
@@ -204,68 +113,6 @@ void Estimate::addAlong(int64_t axis, double count) {
   if (axis >= static_cast<int64_t>(bytesByAxis.size()))
     bytesByAxis.resize(axis + 1);
   bytesByAxis[axis] += count;
-}
-
-/// Slices take turns in two buffers, or fill one where they are sent once. What
-/// follows a slice is made in two, comes in a third for the next rank, and in a
-/// fourth for the owner.
-static double receivedBytes(const Workload &workload, const Cargo &cargo) {
-  int64_t parts = workload.whole.parts;
-  if (parts == 1)
-    return 0;
-  bool isTwice = cargo.behind != 0 || parts > 2;
-  auto batch = static_cast<double>(workload.sizes.batch);
-  auto positions = static_cast<double>(
-      cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank);
-  return batch * positions *
-         ((isTwice ? 2.0 : 1.0) * cargo.slice + 4 * cargo.behind);
-}
-
-Estimate burst::estimateRotation(const Workload &workload, const Cargo &cargo,
-                                 const Hardware &hardware) {
-  int64_t parts = workload.layout.parts;
-  auto batch = static_cast<double>(workload.sizes.batch);
-  Ring ahead(workload, cargo, 1), back(workload, cargo, parts - 1);
-  const Ring &ring = back.travelled() < ahead.travelled() ? back : ahead;
-  Estimate result;
-  result.buffers = receivedBytes(workload, cargo);
-  result.bytes = batch * static_cast<double>(ring.travelled()) *
-                 (cargo.slice + cargo.behind) / static_cast<double>(parts);
-  double hops = workload.hopsOfStep;
-  if (hops == 1)
-    for (auto [axis, sent] :
-         llvm::zip_equal(workload.axes, ring.travelledByAxis()))
-      result.addAlong(axis.number,
-                      batch *
-                          (static_cast<double>(sent.slices) * cargo.slice +
-                           static_cast<double>(sent.behind) * cargo.behind) /
-                          static_cast<double>(parts));
-  else
-    for (auto [index, axis] : llvm::enumerate(workload.axes))
-      result.addAlong(axis.number,
-                      result.bytes * shareOfNeighbors(workload.axes, index));
-  double secondsOfPair =
-      workload.operationsOfPair() * batch / hardware.flops / hops;
-  for (int64_t step = 0; step <= parts; ++step) {
-    double compute = 0, bytes = 0;
-    if (step < parts) {
-      compute = ring.pairs(step) * secondsOfPair;
-      bytes = static_cast<double>(ring.sent(step)) * cargo.slice;
-    }
-    if (step > 0)
-      bytes += static_cast<double>(ring.followed(step - 1)) * cargo.behind;
-    double transfer = 0;
-    if (bytes != 0)
-      transfer = hops * hardware.latency + batch * bytes / hardware.bandwidth;
-    // What was added to in the last hop returns to its owner behind it: that is
-    // one hop, also where a step stands for several.
-    if (step == parts)
-      transfer /= hops;
-    result.compute += compute;
-    result.hidden += std::min(compute, transfer);
-    result.exposed += std::max(transfer - compute, 0.0);
-  }
-  return result;
 }
 
 /// How many places have the same coordinates as one in front of axis `index`.

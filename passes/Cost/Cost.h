@@ -13,10 +13,13 @@
 
 #include "dialect/Burst/Burst.h"
 
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <limits>
 #include <optional>
@@ -42,22 +45,89 @@ struct Hardware {
   std::optional<std::pair<Link, Link>> rings = std::nullopt;
 };
 
-/// A machine of which each axis of a grid may have links of its own.
+/// How fast the kernels of a rank are. Rates are those of tiles of which the
+/// mask keeps all, in operations per second.
+struct Kernels {
+  /// `burst.flops` and `burst.flops_backward`, and of them those for an element
+  /// type, and for a head dimension of it: "flops", "flops.bf16",
+  /// "flops.bf16.64".
+  llvm::StringMap<double> rates;
+  double launch = 0;     ///< seconds of a kernel, whatever it does
+  double processors = 1; ///< to each of which tasks are given
+  double tile = 128;     ///< rows and columns that are computed at once
+  /// Bytes per second that a rank reads and writes in memory.
+  double memoryBandwidth = std::numeric_limits<double>::infinity();
+  /// How many times what a kernel reads and writes is moved before or behind
+  /// its products: 0 where that is hidden, 2 where operands are packed first.
+  double staged = 0;
+  /// Bytes per second at which ranks copy what they receive, with all
+  /// processors; infinite where the network does.
+  double copyBandwidth = std::numeric_limits<double>::infinity();
+  double busy = 0; ///< the share of the processors that transfers take
+  /// Those of a node, or of all ranks where no nodes are described, on each of
+  /// which one rank computes at a time; infinite where each rank has its own.
+  double devices = std::numeric_limits<double>::infinity();
+  /// Operations per second that nothing exceeds; 0 where it is not known.
+  double peak = 0;
+
+  /// The rate for elements of a type and heads of a dimension, of the backward
+  /// pass or the forward pass: the one that says most.
+  double rate(mlir::Type element, int64_t headDim, bool isBackward) const;
+};
+
+/// Ranks in a row that share a node, and its links to others.
+struct Nodes {
+  double size = 0;          ///< ranks of a node; 0 where none are described
+  Link inside{400e9, 5e-6}; ///< from each rank to others of its node
+  double cards = 0;         ///< of a node, to other nodes; 0: one for each rank
+  /// Axes of the grid, from the one whose ranks are farthest apart to the one
+  /// whose ranks follow each other; empty: in their order.
+  llvm::SmallVector<int64_t, 2> placement = {};
+
+  bool areDescribed() const { return size >= 1; }
+};
+
+/// A machine of which each axis of a grid may have links of its own. Links of
+/// `whole` are those between nodes, where nodes are described.
 struct Machine {
   Hardware whole;
   llvm::SmallVector<std::optional<Link>> axes; ///< null for those of the whole
+  /// Of which of them the module says so, as of "grid.axis".
+  llvm::SmallBitVector areAxesStated;
+  Kernels kernels;
+  Nodes nodes;
 
+  /// How much of a device a rank has, of `ranks`, while all of them compute.
+  double deviceShare(int64_t ranks) const;
   /// What ranks have that send along all of these axes: the slowest of their
   /// links. Of two axes these are those of the rings of a nest.
   Hardware along(llvm::ArrayRef<int64_t> wanted) const;
 };
 
+/// Ranks along an axis of a grid, where they are placed as `nodes` says:
+/// `stride` places apart.
+RankGroup placedGroup(const Nodes &nodes, mlir::shard::GridOp grid,
+                      int64_t axis);
+
+/// Describes in `module` the placement of the ranks of `grid`, in place of what
+/// is said of it.
+void describePlacement(mlir::ModuleOp module, mlir::shard::GridOp grid,
+                       llvm::ArrayRef<int64_t> placement);
+
 /// The machine that `#dlti.target_system_spec` of a module describes to ranks
 /// on `grid`: the device of the grid's name, then the device "burst", then
-/// defaults; for the links of an axis first the device "grid.axis". Emits an
-/// error where an entry is malformed.
+/// defaults; for the links of an axis first the device "grid.axis", then those
+/// of nodes. Emits an error where an entry is malformed.
 llvm::FailureOr<Machine> readMachine(mlir::ModuleOp module,
-                                     llvm::StringRef grid, int64_t numAxes);
+                                     mlir::shard::GridOp grid);
+
+/// Describes in `module` the machine that the module of `text` does, in place
+/// of its own. Emits an error where that is none; `name` is what it is called.
+llvm::LogicalResult describeMachine(mlir::ModuleOp module, llvm::StringRef text,
+                                    llvm::StringRef name);
+/// The same of a file; an empty path describes nothing.
+llvm::LogicalResult describeMachineOf(mlir::ModuleOp module,
+                                      llvm::StringRef path);
 
 /// What travels: slices of keys or of queries, and what ranks add to for a
 /// slice, which follows one hop behind and ends at the slice's owner. Bytes are
@@ -66,6 +136,9 @@ struct Cargo {
   bool movesKeys = true;
   double slice = 0;
   double behind = 0;
+  /// What ranks add to for a slice; of that, gradients that nobody wants stay
+  /// where they are made.
+  double made = 0;
 };
 
 /// What a mask keeps of a box: whether anything at all, and which share.
@@ -110,6 +183,10 @@ public:
   AttentionSizes sizes;
   int64_t elementBytes, stateBytes;
   bool isBackward;
+  /// Which gradients the program uses: others are not sent.
+  struct Wanted {
+    bool query = true, key = true, value = true;
+  } wanted;
   /// The grid's ranks, and the positions of the largest shards on it.
   Layout whole;
   int64_t queriesOfRank, keysOfRank;
@@ -132,6 +209,12 @@ public:
                  b];
   }
 
+  /// Positions of a segment of what moves, keys or queries, and whether a rank
+  /// needs it.
+  int64_t positionsOf(int64_t owner, int64_t segment, bool movesKeys) const;
+  bool needs(int64_t rank, int64_t owner, int64_t segment,
+             bool movesKeys) const;
+
 private:
   std::vector<Kept> table;
 };
@@ -149,7 +232,8 @@ inline constexpr int64_t maxExactRanks = 64;
 ///   is as if nothing were dropped;
 /// - where shards are uneven, `buffers` are as if the rank held the largest of
 ///   queries and of keys. Masks change nothing: memory for what is dropped is
-///   there.
+///   there. So they are where gradients are not wanted: at least those of the
+///   plan.
 struct Estimate {
   double bytes = 0;   ///< that a rank sends, on average
   double compute = 0; ///< seconds
@@ -179,6 +263,10 @@ Cargo cargoOf(const Workload &workload, bool movesKeys);
 /// The cost of a `ring.rotate`, and what it receives into.
 Estimate estimateRotation(const Workload &workload, const Cargo &cargo,
                           const Hardware &hardware);
+
+/// The same of one that is bidirectional: what goes either way shares the link.
+Estimate estimateBidirectional(const Workload &workload, const Cargo &cargo,
+                               const Hardware &hardware);
 
 /// The same of a nest of two, of which inner ones have `innerRanks`. The outer
 /// ring's transfers have the time of a whole inner ring, and what that leaves

@@ -38,19 +38,10 @@ private:
 } // namespace
 
 int64_t Needs::positions(int64_t owner, int64_t rank) const {
-  const AttentionSizes &sizes = workload.sizes;
   int64_t sum = 0;
-  for (int64_t moving = 0; moving < segments; ++moving) {
-    auto isKept = [&](int64_t own) {
-      return (movesKeys ? workload.kept(rank, owner, own, moving)
-                        : workload.kept(owner, rank, moving, own))
-          .any;
-    };
-    if (llvm::any_of(llvm::seq(segments), isKept))
-      sum += workload.layout
-                 .segment(owner, moving, movesKeys ? sizes.keys : sizes.queries)
-                 .count;
-  }
+  for (int64_t segment = 0; segment < segments; ++segment)
+    if (workload.needs(rank, owner, segment, movesKeys))
+      sum += workload.positionsOf(owner, segment, movesKeys);
   return sum;
 }
 
@@ -158,13 +149,13 @@ Estimate burst::estimateGathering(const Workload &workload, const Cargo &cargo,
     if (double positions = needs.mostAt(distance); positions != 0)
       result.exposed += steps * hardware.latency +
                         batch * positions * cargo.behind / hardware.bandwidth;
-  // Partial results come in turn into two buffers, and the own ones into one.
-  double coming = ranks > 2 ? 3 : 2;
+  // Partial results come in turn into two buffers, the own ones first.
+  constexpr double coming = 2;
   int64_t all = cargo.movesKeys ? workload.sizes.keys : workload.sizes.queries;
   int64_t own = cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank;
   result.buffers =
-      batch * (static_cast<double>(all) * (cargo.slice + cargo.behind) +
-               static_cast<double>(own) * coming * cargo.behind);
+      batch * (static_cast<double>(all) * (cargo.slice + cargo.made) +
+               static_cast<double>(own) * coming * cargo.made);
   return result;
 }
 
@@ -174,11 +165,11 @@ static double directBuffers(const Workload &workload, const Cargo &cargo) {
   int64_t parts = workload.whole.parts;
   if (parts == 1)
     return 0;
-  bool isTwice = cargo.behind != 0 || parts > 2;
+  bool isTwice = cargo.made != 0 || parts > 2;
   auto positions = static_cast<double>(
       cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank);
   return static_cast<double>(workload.sizes.batch) * positions *
-         ((isTwice ? 2.0 : 1.0) * cargo.slice + 3 * cargo.behind);
+         ((isTwice ? 2.0 : 1.0) * cargo.slice + 3 * cargo.made);
 }
 
 Estimate burst::estimateDirect(const Workload &workload, const Cargo &cargo,

@@ -30,15 +30,6 @@ public:
   int64_t outer, inner; ///< ranks of the rings
 
 private:
-  int64_t extent(bool ofKeys) const {
-    return ofKeys ? workload.sizes.keys : workload.sizes.queries;
-  }
-  /// Of the rank that stays and the owner of what moves; a is the staying
-  /// one's.
-  const Kept &kept(int64_t rank, int64_t owner, int64_t a, int64_t b) const {
-    return movesKeys ? workload.kept(rank, owner, a, b)
-                     : workload.kept(owner, rank, b, a);
-  }
   /// The ranks so many hops ahead along the outer ring, and along the inner
   /// one.
   int64_t ahead(int64_t rank, int64_t turns, int64_t hops) const {
@@ -88,14 +79,11 @@ Nest::Nest(const Workload &workload, const Cargo &cargo, int64_t innerRanks)
 void Nest::findNeeds() {
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t b = 0; b < segments; ++b)
-      count.push_back(
-          workload.layout.segment(owner, b, extent(movesKeys)).count);
+      count.push_back(workload.positionsOf(owner, b, movesKeys));
   for (int64_t owner = 0; owner < parts; ++owner)
     for (int64_t rank = 0; rank < parts; ++rank)
       for (int64_t b = 0; b < segments; ++b)
-        needs.push_back(llvm::any_of(llvm::seq(segments), [&](int64_t a) {
-          return kept(rank, owner, a, b).any;
-        }));
+        needs.push_back(workload.needs(rank, owner, b, movesKeys));
 }
 
 void Nest::findOuterReach(int64_t step) {
@@ -185,12 +173,12 @@ double Nest::pairs(int64_t turn, int64_t hop) const {
 /// The outer ring has two buffers for slices, inner ones as a ring has them;
 /// what follows a slice takes four in each.
 static double receivedBytes(const Workload &workload, const Cargo &cargo) {
-  bool isTwice = cargo.behind != 0 || workload.innerRanks() > 2;
+  bool isTwice = cargo.made != 0 || workload.innerRanks() > 2;
   auto batch = static_cast<double>(workload.sizes.batch);
   auto positions = static_cast<double>(
       cargo.movesKeys ? workload.keysOfRank : workload.queriesOfRank);
   return batch * positions *
-         ((isTwice ? 4.0 : 3.0) * cargo.slice + 8 * cargo.behind);
+         ((isTwice ? 4.0 : 3.0) * cargo.slice + 8 * cargo.made);
 }
 
 namespace {

@@ -238,6 +238,32 @@ Value NeedFunction::reachTable(OpBuilder &builder, Level level, Value need,
       });
 }
 
+/// The same of both directions, of which each serves half of the ranks.
+Value NeedFunction::bidirectionalReach(OpBuilder &builder, Value need) {
+  auto type =
+      RankedTensorType::get({parts, 2, numMoving}, builder.getIndexType());
+  return tensor::GenerateOp::create(
+      builder, loc, type, ValueRange(),
+      [&](OpBuilder &inner, Location, ValueRange indices) {
+        Emit e{inner, loc};
+        Value goesBack =
+            e.compare(arith::CmpIPredicate::ne, indices[1], e.index(0));
+        Value step = e.select(goesBack, e.index(parts - 1), e.index(1));
+        Value farthest =
+            e.select(goesBack, e.index(parts / 2), e.index((parts - 1) / 2));
+        Value reach =
+            fold(inner, 1, parts / 2 + 1, e.index(0),
+                 [&](Emit at, Value hop, Value reach) {
+                   Value isNeeded = at.both(
+                       at.compare(arith::CmpIPredicate::ule, hop, farthest),
+                       needAhead(at, Level::Whole, indices, at.mul(hop, step),
+                                 need));
+                   return at.select(isNeeded, hop, reach);
+                 });
+        tensor::YieldOp::create(inner, loc, reach);
+      });
+}
+
 /// How many positions travel in all, times their hops.
 Value NeedFunction::cost(OpBuilder &builder, Level level, Value reach,
                          Value extent) {
@@ -304,6 +330,8 @@ func::FuncOp NeedFunction::create() {
   SmallVector<Value> results{need};
   if (attend.isGathered() || attend.isDirect)
     results.push_back(segmentTable(builder, need));
+  else if (attend.isBidirectional)
+    results.push_back(bidirectionalReach(builder, need));
   else if (attend.innerRanks == 0)
     llvm::append_range(results,
                        reachAndStep(builder, Level::Whole, need, args));

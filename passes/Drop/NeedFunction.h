@@ -29,6 +29,8 @@ struct Droppable {
   int64_t innerRanks = 0;
   /// Whether what moves comes straight from its owner.
   bool isDirect = false;
+  /// Whether it goes round in both directions at once.
+  bool isBidirectional = false;
 
   ring::LayoutAttr movingLayout() const {
     return movesKeys ? keyLayout : queryLayout;
@@ -52,6 +54,13 @@ struct Droppable {
 /// stand those of inner rings,
 ///
 ///   innerReach[o][ring][s], innerStep
+///
+/// Of a ring in both directions, in place of reach and step,
+///
+///   reach[o][way][s]
+///
+/// says the same of each of them, within the ranks that it serves, see
+/// ring.rotate.
 ///
 /// Of what is gathered, or comes straight from its owner, in place of reach and
 /// step,
@@ -136,6 +145,7 @@ private:
                       mlir::ValueRange indices, mlir::Value need, int64_t step);
   mlir::Value reachTable(mlir::OpBuilder &builder, Level level,
                          mlir::Value need, int64_t step);
+  mlir::Value bidirectionalReach(mlir::OpBuilder &builder, mlir::Value need);
   mlir::Value cost(mlir::OpBuilder &builder, Level level, mlir::Value reach,
                    mlir::Value extent);
 

@@ -14,7 +14,6 @@
 using namespace mlir;
 using namespace burst;
 
-/// A line of the table.
 using Row = SmallVector<std::string>;
 
 /// With the bytes along each of `axes`.
@@ -34,21 +33,6 @@ static Row rowOf(const Candidate &candidate, ArrayRef<int64_t> axes,
   row.append({bytes(candidate.peakBytes), time(cost.compute), time(cost.hidden),
               time(cost.exposed)});
   return row;
-}
-
-static void print(ArrayRef<Row> rows, raw_ostream &os) {
-  SmallVector<size_t> widths(rows.front().size());
-  for (const Row &row : rows)
-    for (auto [width, cell] : llvm::zip_equal(widths, row))
-      width = std::max(width, cell.size());
-  for (const Row &row : rows) {
-    std::string line;
-    for (auto [width, cell] : llvm::zip_equal(widths, row)) {
-      line += (line.empty() ? "" : " | ") + cell;
-      line.append(width - cell.size(), ' ');
-    }
-    os << StringRef(line).rtrim() << "\n";
-  }
 }
 
 /// A line for all strategies of one reason.
@@ -87,7 +71,7 @@ static void print(AttentionInterface op, const Choice &choice,
   for (auto [index, candidate] : llvm::enumerate(choice.candidates))
     rows.push_back(rowOf(candidate, choice.axes, index == choice.chosen));
   os << "\n";
-  print(rows, os);
+  printAligned(rows, os);
   printRefused(choice.refused, os);
   os << "\n";
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Explain/Explain.h"
 
+#include "passes/Cost/Cost.h"
 #include "passes/Explain/Candidates.h"
 #include "passes/Explain/Table.h"
 #include "support/Files.h"
@@ -21,8 +22,9 @@ using namespace burst;
 namespace {
 struct Explain : burst::impl::ExplainPassBase<Explain> {
   using Base::Base;
-  Explain(std::optional<int64_t> shown, raw_ostream &os, raw_ostream *drawing)
-      : os(&os), drawing(drawing) {
+  Explain(const ExplainPassOptions &options, std::optional<int64_t> shown,
+          raw_ostream &os, raw_ostream *drawing)
+      : Base(options), os(&os), drawing(drawing) {
     if (shown)
       maxRanks = *shown;
   }
@@ -54,10 +56,19 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     ModuleOp module = getOperation();
     bool isLowered = true;
     module.walk([&](AttentionInterface) { isLowered = false; });
+    if (isLowered && !(drop && overlap && machine.empty())) {
+      emitError(module.getLoc(), "burst-explain with ")
+          << (!drop      ? "drop=false"
+              : !overlap ? "overlap=false"
+                         : "a machine")
+          << " lowers burst.attention, got programs of ranks, which have a "
+             "schedule";
+      return signalPassFailure();
+    }
     if (!isLowered) {
       copy = module.clone();
       module = *copy;
-      if (failed(lower(module)))
+      if (failed(describeMachineOf(module, machine)) || failed(lower(module)))
         return signalPassFailure();
     }
     std::vector<Drawing> drawings;
@@ -81,12 +92,11 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
       return failure();
     Table table(program, shownOf(program), *os);
     ScheduleProof proof;
-    proof::Verdict verdict = proof::proveForAll(program, /*allowEmpty=*/true);
+    proof::Verdict verdict = proof::proveForAll(program, allowWaste);
     if (failed(proveSchedule(program, verdict, *globals,
-                             {{/*allowEmpty=*/true},
+                             {allowWaste,
                               /*wantsTraffic=*/true,
-                              /*simulation=*/nullptr,
-                              table.listener()},
+                              /*simulation=*/nullptr, table.listener()},
                              proof)))
       return failure();
     table.print(proof, "max-ranks");
@@ -100,6 +110,8 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
     buildExpandPipeline(expand);
     RingPipelineOptions options;
     options.verify = false; // it is proved below
+    options.drop = drop.getValue();
+    options.overlap = overlap.getValue();
     buildSchedulePipeline(schedule, options);
     std::string candidates;
     llvm::raw_string_ostream stream(candidates);
@@ -122,8 +134,9 @@ struct Explain : burst::impl::ExplainPassBase<Explain> {
 };
 } // namespace
 
-std::unique_ptr<Pass> burst::createExplainPass(std::optional<int64_t> maxRanks,
-                                               raw_ostream &os,
-                                               raw_ostream *drawing) {
-  return std::make_unique<Explain>(maxRanks, os, drawing);
+std::unique_ptr<Pass>
+burst::createExplainPass(const ExplainPassOptions &options,
+                         std::optional<int64_t> maxRanks, raw_ostream &os,
+                         raw_ostream *drawing) {
+  return std::make_unique<Explain>(options, maxRanks, os, drawing);
 }

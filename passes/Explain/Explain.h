@@ -13,10 +13,14 @@
 namespace burst {
 
 /// `burst-explain`, which prints to `os`, and draws to `drawing` unless it is
-/// null. `maxRanks` is the option, where it is given.
-std::unique_ptr<mlir::Pass> createExplainPass(std::optional<int64_t> maxRanks,
+/// null. `maxRanks` is that of the options, where it is given.
+std::unique_ptr<mlir::Pass> createExplainPass(const ExplainPassOptions &options,
+                                              std::optional<int64_t> maxRanks,
                                               llvm::raw_ostream &os,
                                               llvm::raw_ostream *drawing);
+/// `burst-simulate`, which prints to `os`.
+std::unique_ptr<mlir::Pass>
+createSimulatePass(const SimulatePassOptions &options, llvm::raw_ostream &os);
 /// `ring-plan` of static sizes, which prints to `os`.
 std::unique_ptr<mlir::Pass> createPlanPass(llvm::raw_ostream &os);
 

@@ -22,6 +22,22 @@ std::string burst::bytesText(int64_t bytes) {
   return llvm::formatv("{0:F1} {1}", value, units[unit]).str();
 }
 
+void burst::printAligned(ArrayRef<SmallVector<std::string>> rows,
+                         raw_ostream &os) {
+  SmallVector<size_t> widths(rows.front().size());
+  for (const auto &row : rows)
+    for (auto [width, cell] : llvm::zip_equal(widths, row))
+      width = std::max(width, cell.size());
+  for (const auto &row : rows) {
+    std::string line;
+    for (auto [width, cell] : llvm::zip_equal(widths, row)) {
+      line += (line.empty() ? "" : " | ") + cell;
+      line.append(width - cell.size(), ' ');
+    }
+    os << StringRef(line).rtrim() << "\n";
+  }
+}
+
 StringRef burst::prefixOf(MessageKind kind) {
   switch (kind) {
   case MessageKind::Slice:

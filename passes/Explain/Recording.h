@@ -72,6 +72,10 @@ llvm::StringRef prefixOf(MessageKind kind);
 /// Bytes with a unit: "512 B", "1.5 KiB".
 std::string bytesText(int64_t bytes);
 
+/// Lines of a table, whose columns are as wide as their longest cell.
+void printAligned(llvm::ArrayRef<llvm::SmallVector<std::string>> rows,
+                  llvm::raw_ostream &os);
+
 } // namespace burst
 
 #endif // BURST_PASSES_EXPLAIN_RECORDING_H

@@ -18,9 +18,9 @@ namespace {
 class Checker {
 public:
   Checker(func::FuncOp program, const Contract &contract,
-          ArrayRef<Argument> globals, bool allowEmpty)
+          ArrayRef<Argument> globals, const ProofOptions &options)
       : program(program), contract(contract), globals(globals),
-        allowEmpty(allowEmpty), parts(ring::shardingOf(program).sequence.size),
+        options(options), parts(ring::shardingOf(program).sequence.size),
         calls(program, globals) {}
 
   std::optional<std::string> check(ArrayRef<ProvedAttention> attentions);
@@ -33,6 +33,7 @@ private:
   Failure describe(ring::AttendLikeOpInterface op, AttendInputs &inputs);
   Failure checkCalls();
   Failure checkReach(const Contract::Need &need);
+  Failure checkFarthest();
   Failure checkTable(const Contract::Need &need, ring::AttendLikeOpInterface op,
                      const AttendInputs &inputs);
   Failure checkPair(const Contract::Need &need, int64_t p, int64_t k, int64_t a,
@@ -43,12 +44,13 @@ private:
   func::FuncOp program;
   const Contract &contract;
   ArrayRef<Argument> globals;
-  bool allowEmpty;
+  ProofOptions options;
   int64_t parts;
   Calls calls;
   Classifier classifier;
   std::shared_ptr<Tensor> query; ///< of which only the sizes matter
   TensorRef reach;
+  std::vector<int64_t> farthest; ///< by entry of the reach: where it is needed
   int64_t step = 1;
 };
 } // namespace
@@ -97,6 +99,7 @@ std::optional<std::string> Checker::checkReach(const Contract::Need &need) {
   if (!table || !direction)
     return calls.getMessage();
   reach = table->table;
+  farthest.assign(reach->size(), 0);
   step = direction->scalar.i;
   if (step != 1 && step != parts - 1)
     return format("shards go by a step of {0} from rank to rank, of {1} ranks",
@@ -118,12 +121,28 @@ std::optional<std::string> Checker::checkPair(const Contract::Need &need,
   way = step == 1 ? way : -way;
   way += way < 0 ? parts : 0;
   int64_t owner = need.movesKeys ? k : p, segment = need.movesKeys ? b : a;
-  int64_t hops = reach->integer(owner * reach->shape[1] + segment);
+  int64_t entry = owner * reach->shape[1] + segment;
+  int64_t hops = reach->integer(entry);
+  farthest[entry] = std::max(farthest[entry], way);
   if (way <= hops)
     return std::nullopt;
   return format("segment {0} of rank {1} travels {2} hops, and is needed after "
                 "{3}",
                 segment, owner, hops, way);
+}
+
+/// And goes no farther, unless it may.
+std::optional<std::string> Checker::checkFarthest() {
+  if (!reach || options.allowNeedless)
+    return std::nullopt;
+  for (auto [entry, wanted] : llvm::enumerate(farthest))
+    if (int64_t hops = reach->integer(static_cast<int64_t>(entry));
+        hops != wanted)
+      return format("segment {0} of rank {1} travels {2} hops, and is needed "
+                    "after {3} at most",
+                    entry % reach->shape[1], entry / reach->shape[1], hops,
+                    wanted);
+  return std::nullopt;
 }
 
 /// What the table of an attend says is what the bounds of the mask say.
@@ -152,7 +171,7 @@ std::optional<std::string> Checker::checkTable(const Contract::Need &need,
           bool isFlagged =
               pairs.integer(p * ofP + k * ofK + a * ofA + b * ofB) != 0;
           bool isNeeded = needed & pairBit(a, b, numB);
-          if (isFlagged != isNeeded && (isNeeded || !allowEmpty))
+          if (isFlagged != isNeeded && (isNeeded || !options.allowEmpty))
             return format("query segment {0} of rank {1} with segment {2} of "
                           "rank {3} counts as {4}needed, and the mask {5}",
                           a, p, b, k, isFlagged ? "" : "not ",
@@ -164,7 +183,7 @@ std::optional<std::string> Checker::checkTable(const Contract::Need &need,
         }
     }
   }
-  return std::nullopt;
+  return checkFarthest();
 }
 
 /// Without a table all pairs of segments are computed that have positions.
@@ -240,9 +259,9 @@ Checker::check(ArrayRef<ProvedAttention> attentions) {
 std::optional<std::string>
 burst::proof::checkContract(func::FuncOp program, const Contract &contract,
                             ArrayRef<ProvedAttention> attentions,
-                            ArrayRef<Argument> globals, bool allowEmpty,
-                            Proof &counts) {
-  Checker checker(program, contract, globals, allowEmpty);
+                            ArrayRef<Argument> globals,
+                            const ProofOptions &options, Proof &counts) {
+  Checker checker(program, contract, globals, options);
   std::optional<std::string> failure = checker.check(attentions);
   if (!failure)
     counts = checker.counts;

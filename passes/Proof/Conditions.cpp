@@ -260,6 +260,11 @@ void Conditions::visitShift(ring::TransferOpInterface start,
       implies(receives, isEqual(sender.to, places.rank(), start) &&
                             isEqual(sender.owner, own.received, start) &&
                             isSent(sender.owner, back)));
+  // What goes to the rank itself has stayed there.
+  requireRead(start, receives && !isEqual(own.from, places.rank(), start),
+              own.received, segment, place);
+  if (start.getReceivedOwner() == rankOf(program))
+    requireWorked(start, own.owner, segment, place);
 }
 
 void Conditions::visitGather(ring::TransferOpInterface start,
@@ -294,6 +299,9 @@ void Conditions::visitGather(ring::TransferOpInterface start,
     places.require(start, "gathers what is there",
                    implies(isSent, sent.present(owner, segment)));
   }
+  Formula arrives =
+      places.segment(start.getSegments(), way, from, segment, place);
+  requireRead(start, arrives && !isEqual(way, 0, start), from, segment, place);
 }
 
 //===----------------------------------------------------------------------===//
@@ -319,7 +327,7 @@ void Conditions::visitMeeting(ring::AttendLikeOpInterface op, ArrayRef<Met> met,
                                    : isRank(places.index(owner, place), op));
   Formula computed = accounts.isComputed(op, queryOwner, keyOwner, accounts.a,
                                          accounts.b, place, true);
-  if (!op.getPairs() && !allowEmpty && !op.getMask().empty())
+  if (!op.getPairs() && !options.allowEmpty && !op.getMask().empty())
     return places.refuse(op, "computes pairs that the mask may rule out");
   for (const Met &part : met) {
     bool isQuery = part.side == Side::Query;

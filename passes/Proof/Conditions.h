@@ -18,11 +18,11 @@ namespace burst::proof {
 
 class Conditions {
 public:
-  /// Where `allowEmpty`, pairs that the mask rules out may be computed.
   Conditions(mlir::func::FuncOp program, Places &places, const Labels &labels,
-             Accounts &accounts, Decider &decider, bool allowEmpty)
+             Accounts &accounts, const Contract &contract, Decider &decider,
+             const ProofOptions &options)
       : program(program), places(places), labels(labels), accounts(accounts),
-        decider(decider), allowEmpty(allowEmpty) {}
+        contract(contract), decider(decider), options(options) {}
 
   /// Finds invariants, then gives all conditions to the places.
   void collect();
@@ -60,6 +60,33 @@ private:
                     llvm::ArrayRef<mlir::Value> tables, const Place &place);
   void complete(const Holding &holding, const Formula &has,
                 mlir::Operation *op);
+
+  // That nothing arrives in vain, see Travel.cpp.
+
+  /// A segment of what a transfer brought, in one of its tensors.
+  struct Arrived {
+    unsigned number; ///< of the tensor
+    Index owner, segment;
+    std::vector<Formula> facts = {}; ///< of the contract, that it may take
+  };
+  void requireRead(ring::TransferOpInterface start, const Formula &receives,
+                   const Index &owner, const Index &segment,
+                   const Place &place);
+  void requireWorked(ring::TransferOpInterface start, const Index &owner,
+                     const Index &segment, const Place &place);
+  ring::AttendLikeOpInterface attendOf(mlir::Value partial);
+  Formula isRead(mlir::Value value, const Place &place, Arrived &arrived,
+                 int depth);
+  Formula isReadBy(mlir::OpOperand &use, const Place &place, Arrived &arrived,
+                   int depth);
+  Formula isReadIn(mlir::scf::YieldOp yield, unsigned number,
+                   const Place &place, Arrived &arrived, int depth);
+  Formula meets(ring::AttendLikeOpInterface op, Side side, const Index &query,
+                const Index &key, Arrived &arrived, const Place &place);
+  Formula meets(ring::AttendLikeOpInterface op, Side side, Arrived &arrived,
+                const Place &place);
+  Formula isJoined(const Joined &joined, mlir::Value value, const Place &place,
+                   Arrived &arrived, int depth);
   void requireSame(mlir::Operation *op, const char *what, const Formula &x,
                    const Formula &y);
   Index anyRank();
@@ -74,8 +101,9 @@ private:
   Places &places;
   const Labels &labels;
   Accounts &accounts;
+  const Contract &contract;
   Decider &decider;
-  bool allowEmpty;
+  ProofOptions options;
   std::map<int64_t, Index> segments; ///< by how many a layout has
   std::optional<Index> otherRank;
 };

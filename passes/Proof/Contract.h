@@ -23,7 +23,8 @@ struct Contract {
   /// Where it gives a `reach` and a `step`: of every pair that is needed the
   /// shard that travels, going by `step` from rank to rank, is at the rank of
   /// the other after no more hops than its segment's reach; 0 <= reach < P, and
-  /// the step is 1 or P - 1.
+  /// the step is 1 or P - 1. Where nothing may travel in vain, some pair is
+  /// needed after as many hops as a reach says, unless it is 0.
   struct Need {
     mlir::Value pairs;       ///< flags, as `ring.attend` takes them
     mlir::Value reach, step; ///< null where all travel to where they are
@@ -47,12 +48,13 @@ struct ProvedAttention {
 /// Checks the tables of a program, for the sizes and tables of `globals`: which
 /// pairs are needed is what the bounds of each mask say (where `allowEmpty`,
 /// those that they rule out may be needed, too), and what travels goes as far
-/// as it must. Where it is not so, the reason; else pairs are counted, as a
-/// simulation does.
+/// as it must, and (but where `allowNeedless`) no farther. Where it is not so,
+/// the reason; else pairs are counted, as a simulation does.
 std::optional<std::string>
 checkContract(mlir::func::FuncOp program, const Contract &contract,
               llvm::ArrayRef<ProvedAttention> attentions,
-              llvm::ArrayRef<Argument> globals, bool allowEmpty, Proof &counts);
+              llvm::ArrayRef<Argument> globals, const ProofOptions &options,
+              Proof &counts);
 
 /// Whether keys travel to where they are attended: of all of the attends the
 /// queries are the rank's own. Else queries travel.

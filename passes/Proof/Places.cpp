@@ -101,7 +101,8 @@ const Places::Bounds &Places::boundsOf(scf::ForOp loop) {
       *past.getNumber() > 1 ||
       // Of two ranks there is no turn less than none.
       *past.getNumber() + 2 < *made.first.getNumber()) {
-    refuse(loop, "a loop of other than about P turns, one by one");
+    refuse(loop,
+           "a loop whose turns are not those of 1, 2, 3, ... up to about P");
     made.end = Index::numRanks();
     made.first = 0;
   }

@@ -19,7 +19,7 @@ proveByContract(func::FuncOp program, const proof::Verdict &verdict,
     return verdict.reason->text;
   if (auto failure =
           proof::checkContract(program, verdict.contract, verdict.attentions,
-                               globals, options.allowEmpty, proved))
+                               globals, options, proved))
     return failure;
   proved.proved = ProvedFor::AllRanks;
   return std::nullopt;

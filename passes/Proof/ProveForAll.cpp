@@ -19,8 +19,8 @@ using Chosen = SmallVector<std::pair<Value, Index>>;
 
 class Prover {
 public:
-  Prover(func::FuncOp program, bool allowEmpty, Witness witness)
-      : program(program), allowEmpty(allowEmpty), witness(witness) {}
+  Prover(func::FuncOp program, const ProofOptions &options, Witness witness)
+      : program(program), options(options), witness(witness) {}
 
   Verdict run();
 
@@ -31,7 +31,7 @@ private:
   bool mayFollow(const Attention &attention, Places &places);
 
   func::FuncOp program;
-  bool allowEmpty;
+  ProofOptions options;
   Witness witness;
   Decider decider;
   Verdict verdict;
@@ -95,8 +95,8 @@ bool Prover::proveAttention(const Chosen &chosen, int attention,
   if (!places.getReason() &&
       mayFollow(labels.getAttentions()[attention], places)) {
     Accounts accounts(program, places, labels, attention, verdict.contract);
-    Conditions conditions(program, places, labels, accounts, decider,
-                          allowEmpty);
+    Conditions conditions(program, places, labels, accounts, verdict.contract,
+                          decider, options);
     if (!places.getReason())
       conditions.collect();
   }
@@ -139,7 +139,8 @@ Verdict Prover::run() {
   return verdict;
 }
 
-Verdict burst::proof::proveForAll(func::FuncOp program, bool allowEmpty,
+Verdict burst::proof::proveForAll(func::FuncOp program,
+                                  const ProofOptions &options,
                                   Witness witness) {
-  return Prover(program, allowEmpty, witness).run();
+  return Prover(program, options, witness).run();
 }

@@ -29,7 +29,7 @@ using Witness = llvm::function_ref<void(const Condition &condition,
                                         const Formula &facts, bool isShown)>;
 
 /// Tries to prove a program of 3 or more ranks.
-Verdict proveForAll(mlir::func::FuncOp program, bool allowEmpty,
+Verdict proveForAll(mlir::func::FuncOp program, const ProofOptions &options,
                     Witness witness = nullptr);
 
 } // namespace burst::proof

@@ -40,9 +40,12 @@ TransferKind Transfer::kind() const {
 //===----------------------------------------------------------------------===//
 
 /// A transfer that a loop carries into its first turn has the buffer of that of
-/// the loop.
+/// the loop; so has one that takes turns with it.
 static int64_t slotsOf(ring::TransferOpInterface start) {
   if (llvm::any_of(start.getToken().getUsers(), llvm::IsaPred<scf::ForOp>))
+    return 0;
+  if (ring::TransferOpInterface inLoop = successorOf(start);
+      inLoop && numSlots(inLoop) == 2)
     return 0;
   return numSlots(start);
 }
@@ -544,6 +547,8 @@ Step Simulation::Impl::Rank::runWait(ring::WaitOp op,
   if (!transfer->isDone())
     return Step::Blocked;
   transfer->waited = true;
+  if (impl.listener)
+    impl.listener->waits(*transfer);
   bool isGather = transfer->start.isGather();
   if (transfer->start.getRoute() == ring::Route::Shift)
     impl.semantics->wait(*transfer);

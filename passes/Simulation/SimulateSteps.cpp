@@ -417,6 +417,77 @@ static Step run(ring::WeighOp op, SimulatedRank &rank,
   return giveState(call, weigh.state);
 }
 
+static Step run(ring::ProbabilitiesOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  TensorRef lse = call.share<Tensor>(op.getLseMutable());
+  TensorRef scores = call.take<Tensor>(op.getScoresMutable());
+  if (ArrayRef<int64_t>(lse->shape) != rowsOfScores(*scores))
+    return rank.fail(op, "takes lse that has not the rows of its scores");
+  std::string message;
+  if (!rank.semantics().probabilities(scores, lse, message))
+    return rank.fail(op, message);
+  call.give(op.getWeights(), std::move(scores));
+  return Step::Done;
+}
+
+static Step run(ring::WeighGradOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  WeighGrad weigh{op,
+                  rank.index,
+                  op.getKeyLayout(),
+                  call.share<Tensor>(op.getOutGradMutable()),
+                  call.share<Tensor>(op.getDeltaMutable()),
+                  call.peek<Tensor>(op.getValueMutable()),
+                  call.index(op.getOwnerMutable()),
+                  call.index(op.getKeyExtentMutable()),
+                  op.getScale().convertToDouble(),
+                  {},
+                  {}};
+  if (!rank.isRank(op, "owner of a slice", weigh.owner))
+    return Step::Failed;
+  weigh.weights = call.take<Tensor>(op.getWeightsMutable());
+  weigh.grad = call.take<Tensor>(op.getValueGradMutable());
+  ArrayRef<int64_t> rows = rowsOfScores(*weigh.weights);
+  if (ArrayRef<int64_t>(rowsOf(*weigh.outGrad)) != rows ||
+      ArrayRef<int64_t>(weigh.delta->shape) != rows ||
+      weigh.grad->shape != weigh.value->shape)
+    return rank.fail(op, "takes tensors of different rows");
+  std::string message;
+  if (!rank.semantics().weighGrad(weigh, message))
+    return rank.fail(op, message);
+  call.give(op.getNewWeights(), std::move(weigh.weights));
+  call.give(op.getNewValueGrad(), std::move(weigh.grad));
+  return Step::Done;
+}
+
+static Step run(ring::ScoreGradOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  ScoreGrad score{op,
+                  rank.index,
+                  op.getKeyLayout(),
+                  call.peek<Tensor>(op.getWeightsMutable()),
+                  call.peek<Tensor>(op.getQueryMutable()),
+                  call.peek<Tensor>(op.getKeyMutable()),
+                  call.index(op.getOwnerMutable()),
+                  call.index(op.getKeyExtentMutable()),
+                  {},
+                  {}};
+  if (!rank.isRank(op, "owner of a slice", score.owner))
+    return Step::Failed;
+  score.queryGrad = call.take<Tensor>(op.getQueryGradMutable());
+  score.keyGrad = call.take<Tensor>(op.getKeyGradMutable());
+  if (ArrayRef<int64_t>(rowsOf(*score.query)) != rowsOfScores(*score.weights) ||
+      score.queryGrad->shape != score.query->shape ||
+      score.keyGrad->shape != score.key->shape)
+    return rank.fail(op, "takes tensors of different rows");
+  std::string message;
+  if (!rank.semantics().scoreGrad(score, message))
+    return rank.fail(op, message);
+  call.give(op.getNewQueryGrad(), std::move(score.queryGrad));
+  call.give(op.getNewKeyGrad(), std::move(score.keyGrad));
+  return Step::Done;
+}
+
 //===----------------------------------------------------------------------===//
 // Gradients
 //===----------------------------------------------------------------------===//
@@ -709,6 +780,7 @@ void burst::registerRingSimulation(DialectRegistry &registry) {
     attach<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
            ring::RoundOp, ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp,
-           ring::WeighOp>(context);
+           ring::WeighOp, ring::ProbabilitiesOp, ring::WeighGradOp,
+           ring::ScoreGradOp>(context);
   });
 }

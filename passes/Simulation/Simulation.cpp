@@ -178,6 +178,8 @@ bool Simulation::Impl::run(std::vector<std::vector<Argument>> arguments) {
 }
 
 bool Simulation::Impl::runRankAlone(Rank &rank, ArrayRef<Argument> globals) {
+  if (listener)
+    listener->begins(rank.index);
   bind(rank, shardGlobals(function, globals, rank.index, ShardData::Omit));
   bool moved = false;
   if (!resume(rank, moved))

@@ -104,6 +104,28 @@ struct Weigh {
   State state;
 };
 
+/// A `ring.weigh_grad` about to happen, its operands evaluated.
+struct WeighGrad {
+  mlir::Operation *at;
+  int64_t rank;
+  ring::LayoutAttr keyLayout;
+  TensorRef outGrad, delta;
+  Tensor *value;
+  int64_t owner = 0, keyExtent = 0;
+  double scale = 1;
+  TensorRef weights, grad; ///< that are updated
+};
+
+/// A `ring.score_grad` about to happen, its operands evaluated.
+struct ScoreGrad {
+  mlir::Operation *at;
+  int64_t rank;
+  ring::LayoutAttr keyLayout;
+  Tensor *weights, *query, *key;
+  int64_t owner = 0, keyExtent = 0;
+  TensorRef queryGrad, keyGrad; ///< that are updated
+};
+
 /// A `ring.attend_grad` about to happen, its operands evaluated.
 struct AttendGrad : AttendInputs {
   mlir::Region *gradient = nullptr;      ///< of the score
@@ -242,6 +264,13 @@ public:
                        std::string &message) = 0;
   /// Adds to o of the state.
   virtual bool weigh(Weigh &weigh, std::string &message) = 0;
+  /// Scores become probabilities.
+  virtual bool probabilities(TensorRef &scores, const TensorRef &lse,
+                             std::string &message) = 0;
+  /// Adds to the gradient by values, and makes gradients of probabilities.
+  virtual bool weighGrad(WeighGrad &weigh, std::string &message) = 0;
+  /// Adds to the gradients by queries and keys.
+  virtual bool scoreGrad(ScoreGrad &score, std::string &message) = 0;
   virtual TensorRef zero(mlir::Type element, const Tensor &like) = 0;
   virtual bool delta(mlir::Type element, const TensorRef &out,
                      const TensorRef &outGrad, const TensorRef &lseGrad,
@@ -281,10 +310,14 @@ public:
 class Listener {
 public:
   virtual ~Listener() = default;
+  /// A rank that is run alone is at its beginning.
+  virtual void begins(int64_t rank) {}
   /// Pairs of segments come together, of slice `index`, which `keyOwner` owns.
   virtual void meets(const AttendInputs &inputs, size_t index,
                      int64_t keyOwner) {}
   virtual void starts(const Transfer &transfer) {}
+  /// A rank has waited for a transfer, with all its legs.
+  virtual void waits(const Transfer &transfer) {}
   /// Tensor `index` is handed over.
   virtual void delivers(const Transfer &from, const Transfer &to,
                         size_t index) {}

@@ -77,7 +77,8 @@ Value BackwardProgram::round(Value gradient, Value global) {
 void BackwardProgram::finish(ValueRange grads) {
   for (auto [global, gradient] :
        llvm::zip(op->getResults(), grads.take_front(3)))
-    replace(global, round(gradient, global));
+    if (!global.use_empty())
+      replace(global, round(gradient, global));
   for (auto [global, table] :
        llvm::zip_equal(op.getCaptureGrads(), grads.drop_front(3)))
     global.replaceAllUsesWith(table);

@@ -202,8 +202,15 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                       return mask.ask(queries, keys);
                     });
   workload.axes = axesOfSeveral(gridOf(op), axesOf(op, exchange.sequence));
+  if (backward)
+    workload.wanted = {!backward.getQueryGrad().use_empty(),
+                       !backward.getKeyGrad().use_empty(),
+                       !backward.getValueGrad().use_empty()};
   Hardware hardware = machine.along(llvm::map_to_vector(
       workload.axes, [](const Axis &axis) { return axis.number; }));
+  hardware.flops =
+      machine.kernels.rate(op.getQuery().getType().getElementType(),
+                           sizes.queryDim, workload.isBackward);
   double tensors = tensorBytes(op, ofRank, whole);
   Estimate around;
   if (exchange.isDone())
@@ -214,7 +221,7 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();
-    if (strategy->isBaseline() && !isThis)
+    if (strategy->isOnlyPinned() && !isThis)
       continue;
     // With the whole sequence on each rank all of them are the same.
     bool isAlone = layout.parts == 1;
@@ -247,8 +254,7 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
   if (failed(pinned))
     return failure();
   FailureOr<Machine> machine =
-      readMachine(op->getParentOfType<ModuleOp>(),
-                  op.getSequence()->getGrid().getValue(), gridOf(op).getRank());
+      readMachine(op->getParentOfType<ModuleOp>(), gridOf(op));
   if (failed(machine))
     return failure();
   AttentionSizes sizes = op.getSizes();

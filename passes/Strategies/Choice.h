@@ -32,7 +32,7 @@ struct Refused {
 
 /// Which strategies could compute an attention, and which one does.
 struct Choice {
-  /// All that can be chosen, in their order, and a baseline that is pinned.
+  /// All that can be chosen, in their order, and what is only pinned.
   std::vector<Candidate> candidates;
   /// All others that were considered.
   std::vector<Refused> refused;

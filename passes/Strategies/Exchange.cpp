@@ -201,8 +201,10 @@ Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
   double keysIn = ofKeys, keysOut = 0;
   if (inside.isBackward) {
     in += 2 * valueDim * element + (hasLseGradient ? 2 : 1) * state;
-    out = queryDim * element;
-    keysOut = sharesHeads ? (queryDim + valueDim) * state : ofKeys;
+    auto [wantsQuery, wantsKey, wantsValue] = inside.wanted;
+    out = wantsQuery ? queryDim * element : 0;
+    keysOut = ((wantsKey ? queryDim : 0) + (wantsValue ? valueDim : 0)) *
+              (sharesHeads ? state : element);
   }
   auto queries = static_cast<double>(inside.sizes.batch) *
                  static_cast<double>(inside.sizes.queryHeads) *

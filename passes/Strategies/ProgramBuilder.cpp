@@ -74,8 +74,8 @@ Tensors ProgramBuilder::rotate(const Rotation &rotation, ArrayRef<Ring> nest,
   auto rotate = ring::RotateOp::create(
       builder, loc, given, rotation.tensors, owner, rotation.extent,
       /*reach=*/Value(), /*ring=*/Value(), /*step=*/Value(),
-      /*segments=*/Value(), rotation.carried, rotation.dims, isDirect, layout,
-      nest.front().channel, nest.front().stride,
+      /*segments=*/Value(), rotation.carried, rotation.dims, isDirect,
+      isBidirectional, layout, nest.front().channel, nest.front().stride,
       rotation.join
           ? ring::JoinAttr::get(attention.getContext(), *rotation.join)
           : ring::JoinAttr(),

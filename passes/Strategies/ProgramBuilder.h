@@ -22,6 +22,8 @@ protected:
   void nestRings();
   /// Shards come from their owners, not from rank to rank.
   void goDirectly() { isDirect = true; }
+  /// Shards go round in both directions at once.
+  void goBidirectionally() { isBidirectional = true; }
   /// The shard behind a global tensor.
   static UnshardOp unshardOf(mlir::Value global) {
     return global.getDefiningOp<UnshardOp>();
@@ -92,7 +94,7 @@ private:
   Tensors rotate(const Rotation &rotation, llvm::ArrayRef<Ring> nest,
                  mlir::Value owner, Turn turn);
   llvm::SmallVector<Ring, 2> rings;
-  bool isDirect = false;
+  bool isDirect = false, isBidirectional = false;
 
 protected:
   AttentionInterface attention;

@@ -87,7 +87,8 @@ void Lowering::attendGrad(TileBuilder &b, ring::AttendGradOp op) {
 
 /// Whether a GPU's kernel can do an op.
 LogicalResult Lowering::verifyStaged(Operation *op) {
-  if (isa<ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp>(op))
+  if (isa<ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
+          ring::ProbabilitiesOp, ring::WeighGradOp, ring::ScoreGradOp>(op))
     return op->emitOpError("keeps scores in memory, for which there is no "
                            "kernel for GPUs");
   for (Value operand : op->getOperands()) {

@@ -210,6 +210,7 @@ void burst::registerRingTileLowering(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ring::RingDialect *) {
     attach<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
            ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp, ring::WeighOp,
+           ring::ProbabilitiesOp, ring::WeighGradOp, ring::ScoreGradOp,
            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
            ring::RoundOp>(context);
   });

@@ -65,6 +65,9 @@ public:
   void lower(ring::ScoreOp op);
   void lower(ring::SoftmaxOp op);
   void lower(ring::WeighOp op);
+  void lower(ring::ProbabilitiesOp op);
+  void lower(ring::WeighGradOp op);
+  void lower(ring::ScoreGradOp op);
   void lower(ring::ZeroOp op);
   void lower(ring::DeltaOp op);
   void lower(ring::AttendGradOp op);
@@ -80,6 +83,7 @@ private:
                .isBF16();
   }
   llvm::LogicalResult verifyStaged(mlir::Operation *op);
+  Shape stripShapeOf(mlir::Value stored);
   void splitEnds(ring::AttendOp op);
   void attend(TileBuilder &builder, ring::AttendOp op);
   void attendStaged(TileBuilder &builder, ring::AttendOp op, Shape shape,

@@ -58,6 +58,18 @@ Values burst::inlineRegion(OpBuilder &builder, Region &region,
       [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
+SmallVector<size_t> burst::wantedPartials(ValueRange results,
+                                          std::optional<ring::Join> join) {
+  bool isState = join == ring::Join::Merge;
+  SmallVector<size_t> wanted;
+  for (auto [number, result] : llvm::enumerate(results))
+    if (isState ? llvm::any_of(results,
+                               [](Value part) { return !part.use_empty(); })
+                : !result.use_empty())
+      wanted.push_back(number);
+  return wanted;
+}
+
 Values burst::freshPartials(OpBuilder &builder, Location loc, ring::Join join,
                             ValueRange shards, TypeRange types) {
   if (join == ring::Join::Merge)

@@ -47,6 +47,18 @@ Values allGather(mlir::OpBuilder &builder, mlir::Location loc,
 Values inlineRegion(mlir::OpBuilder &builder, mlir::Region &region,
                     mlir::ValueRange arguments);
 
+/// The partial results of a collective that are used, by their numbers: of a
+/// state all of them or none.
+llvm::SmallVector<size_t> wantedPartials(mlir::ValueRange results,
+                                         std::optional<ring::Join> join);
+
+/// Those of them, of what there is of each partial result.
+template <typename Range>
+auto pickWanted(const Range &all, llvm::ArrayRef<size_t> wanted) {
+  return llvm::map_to_vector(
+      wanted, [&](size_t number) { return *std::next(all.begin(), number); });
+}
+
 /// Partial results by shards, of which nothing was computed yet.
 Values freshPartials(mlir::OpBuilder &builder, mlir::Location loc,
                      ring::Join join, mlir::ValueRange shards,

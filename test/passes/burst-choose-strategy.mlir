@@ -87,7 +87,7 @@ shard.grid @cp(shape = 4)
 
 func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
   // expected-remark @below {{[Passed] pinned | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=50.1, hidden_us=0.0, peak_bytes=13056, strategy=ring_kv}}
-  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=42.1, hidden_us=0.0, peak_bytes=18176, strategy=all_gather}}
+  // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=5760, compute_us=0.0, exposed_us=42.1, hidden_us=0.0, peak_bytes=16896, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=plan | bytes=9984, compute_us=0.0, exposed_us=50.2, hidden_us=0.0, peak_bytes=16384, strategy=ring_q}}
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}

@@ -17,7 +17,7 @@
 // CHECK-NEXT:  direct_kv                         | 3.5 KiB | 2.0 KiB | 1.5 KiB | 2.8 KiB     | 0.0 us  | 0.0 us | 70.1 us
 // CHECK-NEXT:  direct_q                          | 8.8 KiB | 5.0 KiB | 3.8 KiB | 5.0 KiB     | 0.0 us  | 0.0 us | 90.2 us
 // CHECK-NEXT:* all_gather                        | 3.5 KiB | 2.0 KiB | 1.5 KiB | 5.6 KiB     | 0.0 us  | 0.0 us | 16.1 us
-// CHECK-NEXT:  gather_q                          | 8.8 KiB | 5.0 KiB | 3.8 KiB | 14.0 KiB    | 0.0 us  | 0.0 us | 86.2 us
+// CHECK-NEXT:  gather_q                          | 8.8 KiB | 5.0 KiB | 3.8 KiB | 13.2 KiB    | 0.0 us  | 0.0 us | 86.2 us
 // CHECK-NEXT:  ulysses on [1], ring_kv on [0]    | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
 // CHECK-NEXT:  ulysses on [1], ring_q on [0]     | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.9 KiB     | 0.0 us  | 0.0 us | 44.1 us
 // CHECK-NEXT:  ulysses on [1], direct_kv on [0]  | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us

@@ -53,7 +53,7 @@ shard.grid @cp(shape = 4)
 !lse = tensor<1x1x8xf32>
 
 func.func @best(%q: !q) {
-  // expected-error @below {{pins the strategy best, which is not known: leave it out, or pin one of ring_kv, ring_q, direct_kv, direct_q, all_gather, gather_q, ring_scores, ulysses}}
+  // expected-error @below {{pins the strategy best, which is not known: leave it out, or pin one of ring_kv, ring_q, bi_ring_kv, bi_ring_q, direct_kv, direct_q, all_gather, gather_q, ring_scores, ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <best> : (!q, !q, !q) -> (!q, !lse)
   return
 }

@@ -85,7 +85,7 @@ func.func @alone(%x: tensor<1x8x1x4xf64> {ring.shard = #one})
 }
 
 // Regions, captures, scale and a layout with a block go to both attends. Where
-// ranks hold different numbers, the state is dynamic. No result is used.
+// ranks hold different numbers, the state is dynamic.
 //
 // CHECK-LABEL: func @regions
 // CHECK-SAME: %[[T:[^ ]+]]: tensor<9xi32>, %[[C:[^ ]+]]: f32)
@@ -105,7 +105,7 @@ func.func @alone(%x: tensor<1x8x1x4xf64> {ring.shard = #one})
 // CHECK: bounds(%b0, %b1, %h0, %h1, %i0, %i1, %j0, %j1, %sq, %sk, %{{.*}} : tensor<9xi32>) {
 #nine = #ring.shard<#ring.layout<striped 2 over 4>, dim 1 extent 9>
 func.func @regions(%x: tensor<1x?x1x4xf32> {ring.shard = #nine}, %t: tensor<9xi32>, %f: f32)
-    attributes {ring.grid = @cp} {
+    -> (tensor<1x?x1x4xf32> {ring.shard = #nine}) attributes {ring.grid = @cp} {
   %n = arith.constant 9 : index
   %g = burst.unshard %x dim 1 extent %n by <@cp, striped 2> : tensor<1x?x1x4xf32> -> tensor<1x9x1x4xf32>
   %o, %lse = burst.attention %g, %g, %g
@@ -126,6 +126,23 @@ func.func @regions(%x: tensor<1x?x1x4xf32> {ring.shard = #nine}, %t: tensor<9xi3
       scale 3.0 sequence <@cp, striped 2>
       : (tensor<1x9x1x4xf32>, tensor<1x9x1x4xf32>, tensor<1x9x1x4xf32>)
       -> (tensor<1x9x1x4xf32>, tensor<1x1x9xf32>)
+  %l = burst.shard %o dim 1 by <@cp, striped 2> : tensor<1x9x1x4xf32> -> tensor<1x?x1x4xf32>
+  return %l : tensor<1x?x1x4xf32>
+}
+
+// Of an attention that nobody uses nothing is left.
+//
+// CHECK-LABEL: func @unused
+// CHECK-NOT: = ring.
+// CHECK-NOT: = burst.
+// CHECK: return
+#eight = #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 8>
+func.func @unused(%x: tensor<1x2x1x4xf64> {ring.shard = #eight}) attributes {ring.grid = @cp} {
+  %n = arith.constant 8 : index
+  %g = burst.unshard %x dim 1 extent %n by <@cp, zigzag> : tensor<1x2x1x4xf64> -> tensor<1x8x1x4xf64>
+  %o, %lse = burst.attention %g, %g, %g sequence <@cp, zigzag>
+      : (tensor<1x8x1x4xf64>, tensor<1x8x1x4xf64>, tensor<1x8x1x4xf64>)
+      -> (tensor<1x8x1x4xf64>, tensor<1x1x8xf64>)
   return
 }
 

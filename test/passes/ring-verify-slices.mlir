@@ -1,4 +1,4 @@
-// RUN: burst-opt %s --ring-verify --ring-plan -o - | FileCheck %s
+// RUN: burst-opt %s --ring-verify=allow-needless --ring-plan -o - | FileCheck %s
 // RUN: burst-opt %s --burst-explain | FileCheck %s --check-prefix=EXPLAIN
 // RUN: burst-opt %s --burst-explain | FileCheck %s --check-prefix=TWO
 

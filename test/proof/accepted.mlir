@@ -1,7 +1,13 @@
 // Programs that are right, and of which the proof must not take long, whether it proves
 // them for every number of ranks or leaves that to the simulation.
 
-// RUN: burst-opt %s --split-input-file --ring-verify --remarks-filter=ring-verify -o /dev/null 2>&1 | FileCheck %s
+// RUN: burst-opt %s --split-input-file --ring-verify=allow-needless --remarks-filter=ring-verify -o /dev/null 2>&1 | FileCheck %s
+
+// Of two of them something is sent that is not needed.
+//
+// RUN: not burst-opt %s --split-input-file --ring-verify -o /dev/null 2>&1 | FileCheck %s --check-prefix=NEEDLESS
+// NEEDLESS-COUNT-2: error: 'ring.start' op schedule refused: {{.*}}, and neither
+// NEEDLESS-NOT: error:
 
 // The twin of one that is refused, with a direction that is one: nothing checks it.
 // CHECK: schedule-proved{{.*}}proved="for these ranks, sizes and tables"

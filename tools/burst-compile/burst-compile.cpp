@@ -3,6 +3,7 @@
 #include "jit/Frontend.h"
 #include "jit/Processor.h"
 #include "jit/SharedObject.h"
+#include "jit/Without.h"
 #include "support/Files.h"
 #include "support/Tool.h"
 #include "tools/Tools.h"
@@ -53,6 +54,11 @@ struct Options {
   cl::opt<std::string> features{"features",
                                 cl::desc("Features on top of the processor's"),
                                 cl::value_desc("+a,-b"), cl::cat(category)};
+  cl::opt<std::string> without{
+      "without",
+      cl::desc("Optimisations to leave out, to measure what they save: "
+               "overlap, dropping, local_tiling"),
+      cl::value_desc("names"), cl::cat(category)};
   cl::opt<Emit> emit{
       "emit", cl::desc("What to write"), cl::init(Emit::Shared),
       cl::values(clEnumValN(Emit::Shared, "shared",
@@ -87,8 +93,8 @@ static bool checkOptions() {
     return fail("takes a file to write, -o FILE, got none");
   for (const auto *option :
        {&flags().output, &flags().entry, &flags().architectures,
-        &flags().triple, &flags().processor, &flags().features, &flags().linker,
-        &flags().dump})
+        &flags().triple, &flags().processor, &flags().features,
+        &flags().without, &flags().linker, &flags().dump})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("-" + llvm::Twine(option == &flags().output ? "" : "-") +
                   option->ArgStr + " takes a name, got nothing");
@@ -119,6 +125,10 @@ static bool compile() {
                       error);
   if (failed(machine))
     return fail(error);
+  auto without = jit::readWithout(
+      flags().without, machine->gpu ? jit::whyTiledOnGpus : "", error);
+  if (failed(without))
+    return fail("--without: " + error);
   DialectRegistry registry;
   jit::registerDialects(registry);
   MLIRContext context(registry);
@@ -134,8 +144,8 @@ static bool compile() {
     return fail(flags().input + ": " + error);
   host::Parts parts =
       flags().emit == Emit::Object ? host::Parts::One : host::Parts::Several;
-  auto compiled =
-      jit::compile(function, *machine, parts, host::Dump{flags().dump});
+  auto compiled = jit::compile(function, *machine, *without, parts,
+                               host::Dump{flags().dump});
   if (failed(compiled))
     return false;
   if (!compiled->proved)

@@ -13,8 +13,8 @@ using namespace mlir;
 /// Passes that print a report. Where one is asked for and no output file is
 /// named, the module itself is not printed.
 static bool wantsReport(int argc, char **argv) {
-  constexpr llvm::StringLiteral reports[] = {"burst-explain", "ring-plan",
-                                             "ring-interpret"};
+  constexpr llvm::StringLiteral reports[] = {"burst-explain", "burst-simulate",
+                                             "ring-plan", "ring-interpret"};
   bool found = false;
   for (int i = 1; i < argc; ++i) {
     llvm::StringRef argument(argv[i]);

@@ -457,6 +457,8 @@ static std::string refusedOption(const RunOptions &options) {
     return "--arch says for which GPUs to compile";
   if (!options.processor.empty() || !options.features.empty())
     return "--target-cpu and --features say for which processor to compile";
+  if (!options.without.empty())
+    return "--without leaves optimisations out";
   if (!options.dumpDirectory.empty())
     return "--dump-dir writes what the compiler makes";
   if (!options.entry.empty())

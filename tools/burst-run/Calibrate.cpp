@@ -25,7 +25,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <thread>
 
 using namespace mlir;
 using namespace burst;
@@ -137,6 +139,39 @@ static std::optional<std::string> measureFlops(const RunOptions &options,
   }
   flops = median(rates);
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Bytes per second that all threads of a rank copy, from and to memory that no
+/// cache holds.
+static double measureCopies(const RunOptions &options) {
+  constexpr size_t bytes = size_t{32} << 20;
+  constexpr int repeat = 9;
+  size_t threads = options.threads != 0 ? options.threads
+                                        : std::thread::hardware_concurrency();
+  std::vector<double> seconds(repeat);
+  std::vector<std::vector<char>> memory;
+  memory.reserve(2 * threads);
+  for (size_t i = 0; i < 2 * threads; ++i)
+    memory.emplace_back(bytes, static_cast<char>(i));
+  for (double &each : seconds) {
+    auto begin = std::chrono::steady_clock::now();
+    std::vector<std::thread> workers;
+    workers.reserve(threads);
+    for (size_t i = 0; i < threads; ++i)
+      workers.emplace_back([&memory, i] {
+        std::memcpy(memory[2 * i].data(), memory[2 * i + 1].data(), bytes);
+      });
+    for (std::thread &worker : workers)
+      worker.join();
+    each =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+            .count();
+  }
+  return static_cast<double>(bytes * threads) / median(seconds);
 }
 
 //===----------------------------------------------------------------------===//
@@ -302,10 +337,27 @@ static std::string describeLink(const Hardware &link) {
                        link.bandwidth, link.latency);
 }
 
+/// How kernels on this processor compute, in f32: operands are packed first,
+/// and strips of rows skip panels of keys that a mask hides. Ranks that are
+/// threads share the device that was measured, and copy what they receive.
+static std::string describeKernels(const RunOptions &options, double copies) {
+  int64_t side = cpu::Target::host().maskedSide(sizeof(float));
+  std::string text =
+      llvm::formatv("    \"burst.tile\" = {0:f1} : f64,\n"
+                    "    \"burst.staged\" = 2.0 : f64,\n"
+                    "    \"burst.memory_bandwidth\" = {1:e3} : f64",
+                    static_cast<double>(side), 2 * copies);
+  if (!options.ranks)
+    text += llvm::formatv(",\n    \"burst.copy_bandwidth\" = {0:e3} : f64,\n"
+                          "    \"burst.devices\" = 1.0 : f64",
+                          copies);
+  return text;
+}
+
 /// With the links of the axes of a grid.
 static std::string describe(const RunOptions &options,
                             const std::optional<CalibratedGrid> &grid,
-                            const Hardware &hardware,
+                            const Hardware &hardware, double copies,
                             ArrayRef<std::optional<Hardware>> links) {
   std::string how;
   if (options.threads != 0)
@@ -316,12 +368,13 @@ static std::string describe(const RunOptions &options,
                           grid->shape,
                           [](int64_t size) { return std::to_string(size); }),
                       "x");
-  std::string text = llvm::formatv(
-      "// By burst-run --calibrate{1}: {0}\n"
-      "#machine = #dlti.target_system_spec<\n"
-      "  \"burst\" = #dlti.target_device_spec<\n{2},\n"
-      "    \"burst.flops\" = {3:e3} : f64>",
-      cpu::Target::host().str(), how, describeLink(hardware), hardware.flops);
+  std::string text =
+      llvm::formatv("// By burst-run --calibrate{1}: {0}\n"
+                    "#machine = #dlti.target_system_spec<\n"
+                    "  \"burst\" = #dlti.target_device_spec<\n{2},\n"
+                    "    \"burst.flops\" = {3:e3} : f64,\n{4}>",
+                    cpu::Target::host().str(), how, describeLink(hardware),
+                    hardware.flops, describeKernels(options, copies));
   for (auto [axis, link] : llvm::enumerate(links))
     if (link)
       text +=
@@ -363,11 +416,12 @@ int burst::calibrate(const RunOptions &options,
   SmallVector<std::optional<Hardware>> links;
   if (auto error = measureFlops(options, hardware.flops))
     return fail("--calibrate: " + *error);
+  double copies = measureCopies(options);
   if (auto error = measureLinks(options, grid, hardware, links))
     return fail("--calibrate: " + *error);
   if (options.ranks && options.ranks->rank() != 0)
     return 0;
-  std::string text = describe(options, grid, hardware, links);
+  std::string text = describe(options, grid, hardware, copies, links);
   if (path == "-")
     llvm::outs() << text;
   else if (llvm::Error error = writeFile(text, path))

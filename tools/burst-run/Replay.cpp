@@ -63,6 +63,8 @@ static std::string scriptOf(const RunOptions &options) {
     out << " --target-cpu " << quote(options.processor);
   if (!options.features.empty())
     out << " --features " << quote(options.features);
+  if (!options.without.empty())
+    out << " --without " << options.without;
   if (options.threads)
     out << " --threads " << options.threads;
   for (auto [name, value] : {std::pair("deadline", options.deadline),

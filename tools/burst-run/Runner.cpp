@@ -4,6 +4,7 @@
 
 #include "codegen/cpu/Memory.h"
 #include "jit/Processor.h"
+#include "jit/Without.h"
 #include "passes/Explain/Table.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
@@ -56,6 +57,7 @@ private:
     return false;
   }
 
+  bool readWithout();
   bool parse();
   bool checkFunction();
   bool checkSizes();
@@ -96,6 +98,7 @@ private:
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler diagnostics{sources, &context};
 
+  jit::Without without;
   OwningOpRef<ModuleOp> source, lowered;
   std::vector<std::string> others;
   func::FuncOp function, program; ///< over global tensors, and of a rank
@@ -128,6 +131,20 @@ bool Runner::phase(StringRef name, function_ref<bool()> body) {
 // Phases
 //===----------------------------------------------------------------------===//
 
+bool Runner::readWithout() {
+  StringRef whyTiled = "";
+  if (options.interpret)
+    whyTiled = "which is of kernels, and --interpret compiles none";
+  else if (options.gpu)
+    whyTiled = jit::whyTiledOnGpus;
+  std::string error;
+  auto found = jit::readWithout(options.without, whyTiled, error);
+  if (failed(found))
+    return fail("--without: " + error);
+  without = *found;
+  return true;
+}
+
 bool Runner::parse() {
   std::string error;
   source = jit::parseFile(options.file, sources, context, error);
@@ -143,7 +160,7 @@ bool Runner::parse() {
   }
   if (!function)
     return fail(options.file + ": " + error);
-  if (!checkFunction())
+  if (failed(without.check(function)) || !checkFunction())
     return false;
   numReturned = function.getNumResults();
   if (options.checkRows)
@@ -240,8 +257,10 @@ bool Runner::checkSizes() {
 bool Runner::lower() {
   lowered = cast<ModuleOp>(source.get()->clone());
   PassManager pm(&context);
+  RingPipelineOptions passes;
+  without.applyTo(passes);
   if (!isLowered())
-    buildRingPipeline(pm, {});
+    buildRingPipeline(pm, passes);
   if (failed(pm.run(*lowered)))
     return false;
   program = lowered->lookupSymbol<func::FuncOp>(function.getName());
@@ -274,14 +293,15 @@ bool Runner::proveSchedule() {
   if (int64_t ranks = options.explainRanks.value_or(-1); ranks >= 0 && isFirst)
     table.emplace(program, ranks == 0 ? Table::defaultRanks(program) : ranks,
                   llvm::outs());
-  bool allowEmpty = isLowered();
-  if (failed(burst::proveSchedule(
-          program, proof::proveForAll(program, allowEmpty), globals,
-          {{allowEmpty},
-           /*wantsTraffic=*/true,
-           simulation.get(),
-           table ? table->listener() : nullptr},
-          proof)))
+  ProofOptions allowed;
+  if (isLowered() || without.dropping)
+    allowed = allowWaste;
+  if (failed(burst::proveSchedule(program, proof::proveForAll(program, allowed),
+                                  globals,
+                                  {allowed,
+                                   /*wantsTraffic=*/true, simulation.get(),
+                                   table ? table->listener() : nullptr},
+                                  proof)))
     return false;
   if (table) {
     table->print(proof, "--explain");
@@ -333,6 +353,7 @@ bool Runner::compile() {
   if (std::string missing = jit::missingFeature(target->host); !missing.empty())
     return fail("--target-cpu: " + target->host.processor + " has " + missing +
                 ", which this machine lacks");
+  without.applyTo(*target);
   processor = target->host;
   auto found =
       burst::compile(program, *target, host::Dump{options.dumpDirectory});
@@ -562,8 +583,8 @@ void Runner::printJson() {
 }
 
 int Runner::run() {
-  bool ok = phase("parse", [&] { return parse(); }) && dump() &&
-            phase("lower", [&] { return lower(); }) &&
+  bool ok = readWithout() && phase("parse", [&] { return parse(); }) &&
+            dump() && phase("lower", [&] { return lower(); }) &&
             phase("bind", [&] { return bind(); }) &&
             phase("prove", [&] { return proveSchedule(); }) &&
             (options.interpret ? phase("interpret", [&] { return interpret(); })

@@ -34,6 +34,7 @@ struct RunOptions {
   std::string architectures;  ///< of GPUs, to compile for
   std::string processor;      ///< to compile for; empty: this one
   std::string features;       ///< on top of the processor's
+  std::string without;        ///< optimisations that are left out
   std::string dumpDirectory;
   /// This process is one of several ranks; null: it has all of them.
   Ranks *ranks = nullptr;

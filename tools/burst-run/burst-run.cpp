@@ -94,6 +94,11 @@ struct Options {
   cl::opt<std::string> features{"features",
                                 cl::desc("Features on top of the processor's"),
                                 cl::value_desc("+a,-b"), cl::cat(category)};
+  cl::opt<std::string> without{
+      "without",
+      cl::desc("Optimisations to leave out, to measure what they save: "
+               "overlap, dropping, local_tiling"),
+      cl::value_desc("names"), cl::cat(category)};
   burst::NumberOption deadline{
       "deadline", cl::desc("Give up where a rank waits longer (600)"),
       cl::value_desc("seconds"), cl::cat(category)};
@@ -103,7 +108,8 @@ struct Options {
                "bytes (0)"),
       cl::value_desc("seconds"), cl::cat(category)};
   burst::NumberOption bandwidth{
-      "bandwidth", cl::desc("Bytes per second between two ranks (no limit)"),
+      "bandwidth",
+      cl::desc("Bytes per second that a rank sends, and receives (no limit)"),
       cl::value_desc("number"), cl::cat(category)};
   cl::opt<std::string> transport{
       "transport",
@@ -306,7 +312,8 @@ static bool checkFile() {
           {flags().entry, flags().in, flags().out, flags().seed, flags().check,
            flags().explain, flags().json, flags().extents, flags().batch,
            flags().interpret, flags().trace, flags().dump, flags().device,
-           flags().architectures, flags().processor, flags().features}))
+           flags().architectures, flags().processor, flags().features,
+           flags().without}))
     return fail("--" + option->ArgStr +
                 " is for a program, and --calibrate runs none");
   return true;
@@ -370,7 +377,7 @@ static bool checkOptions(burst::RunOptions &options) {
   for (const auto *option :
        {&flags().entry, &flags().in, &flags().out, &flags().trace,
         &flags().dump, &flags().architectures, &flags().processor,
-        &flags().features})
+        &flags().features, &flags().without})
     if (option->getNumOccurrences() != 0 && option->empty())
       return fail("--" + option->ArgStr + " takes a name, got nothing");
   bool hasSeveral = flags().inputs.size() > 1;
@@ -510,6 +517,7 @@ int burst::runMain(int argc, char **argv) {
   options.architectures = flags().architectures;
   options.processor = flags().processor;
   options.features = flags().features;
+  options.without = flags().without;
   if (!checkOptions(options))
     return 1;
   std::unique_ptr<burst::Ranks> ranks;

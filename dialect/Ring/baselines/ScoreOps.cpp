@@ -84,6 +84,101 @@ LogicalResult WeighOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// Rows are (batch, heads, sequence) of scores, in their type.
+static LogicalResult verifyRowsOf(Operation *op, StringRef name,
+                                  ShapedType rows, ShapedType scores) {
+  if (rows.getElementType() == scores.getElementType() &&
+      agree(rows.getShape(), scores.getShape().take_front(3)))
+    return success();
+  return op->emitOpError() << name << " must be (batch, heads, sequence) of "
+                           << scores << ", got: " << rows;
+}
+
+/// What is tied keeps its type.
+static LogicalResult verifyTied(Operation *op) {
+  auto step = cast<DestinationStyleOpInterface>(op);
+  for (OpResult result : op->getResults())
+    if (Value tied = step.getTiedOpOperand(result)->get();
+        tied.getType() != result.getType())
+      return op->emitOpError("must give what has the types of what it updates, "
+                             "got: ")
+             << tied.getType() << " to " << result.getType();
+  return success();
+}
+
+/// A slice of keys or values fits what stands for it beside queries.
+static LogicalResult verifySlice(Operation *op, StringRef name,
+                                 ShapedType slice, ShapedType rows) {
+  int64_t heads = slice.getDimSize(2);
+  if (slice.getElementType() == rows.getElementType() &&
+      agree(slice.getDimSize(0), rows.getDimSize(0)) &&
+      agree(slice.getDimSize(3), rows.getDimSize(3)) && heads >= 1 &&
+      rows.getDimSize(2) % heads == 0)
+    return success();
+  return op->emitOpError() << "the " << name
+                           << " must have the element type, batch and head dim "
+                           << "of " << rows
+                           << ", and heads of which that has a multiple, got: "
+                           << slice;
+}
+
+/// A gradient by `of`, in the state type.
+static LogicalResult verifyGradient(Operation *op, ShapedType gradient,
+                                    ShapedType of) {
+  if (gradient.getElementType() == stateTypeOf(of) &&
+      agree(gradient.getShape(), of.getShape()))
+    return success();
+  return op->emitOpError("a gradient by ")
+         << of << " must have its shape, in " << stateTypeOf(of)
+         << ", got: " << gradient;
+}
+
+// probabilities_c1
+LogicalResult ProbabilitiesOp::verify() {
+  if (failed(verifyForm(*this, (*this)->getOperands(), 1)) ||
+      failed(verifyTied(*this)))
+    return failure();
+  return verifyRowsOf(*this, "lse", shapedType(getLse()),
+                      shapedType(getScores()));
+}
+
+LogicalResult WeighGradOp::verify() {
+  // weigh_grad_c1
+  SmallVector<Value> shaped{getOutGrad(), getDelta(), getValue(), getWeights(),
+                            getValueGrad()};
+  ShapedType outGrad = shapedType(getOutGrad()), value = shapedType(getValue());
+  ShapedType weights = shapedType(getWeights());
+  if (failed(verifyForm(*this, shaped, 2)) || failed(verifyTied(*this)) ||
+      failed(verifyPart(*this, getKeyLayout())) ||
+      failed(verifyScores(*this, weights, outGrad)) ||
+      failed(verifyRowsOf(*this, "delta", shapedType(getDelta()), weights)) ||
+      failed(verifySlice(*this, "value", value, outGrad)) ||
+      failed(verifyGradient(*this, shapedType(getValueGrad()), value)))
+    return failure();
+  // weigh_grad_c2
+  if (getScale().isFinite())
+    return success();
+  return emitOpError("scale must be finite, got: ") << getScaleAttr();
+}
+
+// score_grad_c1
+LogicalResult ScoreGradOp::verify() {
+  SmallVector<Value> shaped{getWeights(), getQuery(), getKey(), getQueryGrad(),
+                            getKeyGrad()};
+  ShapedType query = shapedType(getQuery()), key = shapedType(getKey());
+  if (failed(verifyForm(*this, shaped, 2)) || failed(verifyTied(*this)) ||
+      failed(verifyPart(*this, getKeyLayout())) ||
+      failed(verifyScores(*this, shapedType(getWeights()), query)) ||
+      failed(verifySlice(*this, "key", key, query)) ||
+      failed(verifyGradient(*this, shapedType(getQueryGrad()), query)))
+    return failure();
+  return verifyGradient(*this, shapedType(getKeyGrad()), key);
+}
+
+//===----------------------------------------------------------------------===//
 // score
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // RingAttention of Li et al. (Sequence Parallelism, arXiv 2105.13120): what the
-// online softmax is compared with.
+// online softmax is compared with. Its backward pass has the probabilities of the
+// forward pass; here they are made again, of the lse that is given.
 //
 //===----------------------------------------------------------------------===//
 #ifndef BURST_DIALECT_RING_BASELINES_SCOREOPS_TD
@@ -161,6 +162,124 @@ def Ring_WeighOp : Ring_UpdatingOp<"weigh", [SameVariadicResultSize]> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 4, 3}; }
+  }];
+}
+
+def Ring_ProbabilitiesOp : Ring_UpdatingOp<"probabilities"> {
+  let summary = "scores become probabilities, by an lse that is known";
+  let description = [{
+    p[j] = exp(s[j] - lse) for every row, 0 where s[j] = -inf or lse = -inf. On
+    buffers the scores are updated in place.
+
+    **Constraints:** (C1) lse is of the rows of the scores and of their type.
+
+    Example:
+
+    ```mlir
+    %p = ring.probabilities %s, %lse : tensor<1x4x256x1024xf32>, tensor<1x4x256xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_OutTensor:$scores, Ring_RowTensor:$lse);
+  let results = (outs Optional<Ring_OutTensor>:$weights);
+  let assemblyFormat = [{
+    $scores `,` $lse attr-dict `:`
+    custom<ProbabilityTypes>(type($scores), type($lse), type($weights))
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getScoresMutable(); }
+  }];
+}
+
+def Ring_WeighGradOp : Ring_UpdatingOp<"weigh_grad", [SameVariadicResultSize]> {
+  let summary = "gradients by a slice of values, and by the scores that weigh it";
+  let description = [{
+    With p the probabilities at the keys of `owner`,
+
+    ```
+    dv' = dv + p^T outGrad       p' = scale * p * (outGrad v^T - delta)
+    ```
+
+    so that p' are there what the products of queries and keys are to be multiplied
+    with. A probability of 0 rules out what it weighs, whatever that is. On buffers
+    both are updated in place.
+
+    **Constraints:** (C1) outGrad and delta are of the rows of the weights; the value
+    has its batch and head dim, and a number of heads that divides that of outGrad;
+    dv is of the value, in the state type; the layout is not gathered. (C2) the scale
+    is finite.
+
+    Example:
+
+    ```mlir
+    %p1, %dv1 = ring.weigh_grad (%do, %delta), (%v at %owner) of <zigzag over 4>
+        extent %sk into %p0, %dv0 scale 0.125
+        : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>, tensor<1x256x2x64xf32>,
+          tensor<1x4x256x1024xf32>, tensor<1x256x2x64xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_ShardTensor:$outGrad, Ring_RowTensor:$delta,
+      Ring_ShardTensor:$value, Index:$owner, Index:$keyExtent, Ring_OutTensor:$weights,
+      Ring_OutTensor:$valueGrad, Ring_LayoutAttr:$keyLayout, F64Attr:$scale);
+  let results = (outs Optional<Ring_OutTensor>:$newWeights,
+                      Optional<Ring_OutTensor>:$newValueGrad);
+  let assemblyFormat = [{
+    `(` $outGrad `,` $delta `)` `,` `(` $value `at` $owner `)` `of` $keyLayout
+    `extent` $keyExtent `into` $weights `,` $valueGrad `scale` $scale attr-dict `:`
+    custom<StoredGradTypes>(type($outGrad), type($delta), type($value), type($weights),
+                            type($valueGrad), type($newWeights), type($newValueGrad))
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 5, 2}; }
+  }];
+}
+
+def Ring_ScoreGradOp : Ring_UpdatingOp<"score_grad", [SameVariadicResultSize]> {
+  let summary = "gradients by queries and by a slice of keys";
+  let description = [{
+    With u what `ring.weigh_grad` left at the keys of `owner`,
+
+    ```
+    dq' = dq + u k       dk' = dk + u^T q
+    ```
+
+    Where u is 0, what is multiplied with it counts for nothing, whatever it is. On
+    buffers both gradients are updated in place.
+
+    **Constraints:** (C1) the query is of the rows of the weights; the key has its
+    batch, head dim and type, and a number of heads that divides that of the query;
+    dq and dk are of both, in the state type; the layout is not gathered.
+
+    Example:
+
+    ```mlir
+    %dq1, %dk1 = ring.score_grad %u, %q, (%k at %owner) of <zigzag over 4>
+        extent %sk into %dq0, %dk0
+        : tensor<1x4x256x1024xf32>, tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>,
+          tensor<1x256x4x64xf32>, tensor<1x256x2x64xf32>
+    ```
+
+    Lifespan: made by `burst-lower-to-ring`.
+  }];
+  let arguments = (ins Ring_OutTensor:$weights, Ring_ShardTensor:$query,
+      Ring_ShardTensor:$key, Index:$owner, Index:$keyExtent, Ring_OutTensor:$queryGrad,
+      Ring_OutTensor:$keyGrad, Ring_LayoutAttr:$keyLayout);
+  let results = (outs Optional<Ring_OutTensor>:$newQueryGrad,
+                      Optional<Ring_OutTensor>:$newKeyGrad);
+  let assemblyFormat = [{
+    $weights `,` $query `,` `(` $key `at` $owner `)` `of` $keyLayout
+    `extent` $keyExtent `into` $queryGrad `,` $keyGrad attr-dict `:`
+    custom<StoredGradTypes>(type($weights), type($query), type($key), type($queryGrad),
+                            type($keyGrad), type($newQueryGrad), type($newKeyGrad))
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return {*this, 5, 2}; }
   }];
 }
 

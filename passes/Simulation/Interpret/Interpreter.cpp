@@ -338,6 +338,88 @@ bool Interpreter::weigh(Weigh &weigh, std::string &message) {
   return true;
 }
 
+bool Interpreter::probabilities(TensorRef &scores, const TensorRef &lse,
+                                std::string &) {
+  makeUnique(scores);
+  int64_t keys = scores->shape[3];
+  for (int64_t at = 0; at < scores->size(); ++at) {
+    double &s = scores->floats[at], row = lse->floats[at / keys];
+    bool isNone = s == minusInfinity || row == minusInfinity;
+    s = isNone ? 0 : std::exp(s - row);
+  }
+  return true;
+}
+
+/// Emits what is done for every pair of a row and of a key of `owner`, of which
+/// `stored` has a number that is not 0: the batch, head and row, the head and
+/// number of the key, and the number. False where the slice is another one.
+static bool
+eachStored(Tensor &stored, const Tensor &slice, const Layout &layout,
+           int64_t owner, int64_t extent, std::string &message,
+           llvm::function_ref<void(int64_t b, int64_t h, int64_t x,
+                                   int64_t keyHead, int64_t y, double &number)>
+               body) {
+  int64_t count = layout.count(owner, extent);
+  if (slice.shape[1] != count) {
+    message = "takes a slice of " + std::to_string(slice.shape[1]) +
+              " keys, its layout says " + std::to_string(count);
+    return false;
+  }
+  int64_t first = firstKey(layout, owner, extent);
+  int64_t heads = stored.shape[1], group = heads / slice.shape[2];
+  for (int64_t b = 0; b < stored.shape[0]; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t x = 0; x < stored.shape[2]; ++x) {
+        double *numbers = rowOfScores(stored, b, h, x) + first;
+        for (int64_t y = 0; y < count; ++y)
+          if (numbers[y] != 0)
+            body(b, h, x, h / group, y, numbers[y]);
+      }
+  return true;
+}
+
+/// sum += factor * vector.
+static void addTo(double *sum, double factor, const double *vector,
+                  int64_t dim) {
+  for (int64_t d = 0; d < dim; ++d)
+    sum[d] += factor * vector[d];
+}
+
+bool Interpreter::weighGrad(WeighGrad &weigh, std::string &message) {
+  poisonAbsent({weigh.outGrad.get(), weigh.delta.get(), weigh.value});
+  makeUnique(weigh.weights);
+  makeUnique(weigh.grad);
+  int64_t dim = weigh.value->shape[3];
+  int64_t heads = weigh.outGrad->shape[2], rows = weigh.outGrad->shape[1];
+  return eachStored(*weigh.weights, *weigh.value, weigh.keyLayout.getValue(),
+                    weigh.owner, weigh.keyExtent, message,
+                    [&](int64_t b, int64_t h, int64_t x, int64_t keyHead,
+                        int64_t y, double &p) {
+                      const double *outGrad = row(*weigh.outGrad, b, x, h);
+                      const double *v = row(*weigh.value, b, y, keyHead);
+                      addTo(row(*weigh.grad, b, y, keyHead), p, outGrad, dim);
+                      double delta =
+                          weigh.delta->floats[(b * heads + h) * rows + x];
+                      p *= weigh.scale * (dot(outGrad, v, dim) - delta);
+                    });
+}
+
+bool Interpreter::scoreGrad(ScoreGrad &score, std::string &message) {
+  poisonAbsent({score.query, score.key});
+  makeUnique(score.queryGrad);
+  makeUnique(score.keyGrad);
+  int64_t dim = score.query->shape[3];
+  return eachStored(*score.weights, *score.key, score.keyLayout.getValue(),
+                    score.owner, score.keyExtent, message,
+                    [&](int64_t b, int64_t h, int64_t x, int64_t keyHead,
+                        int64_t y, double &u) {
+                      addTo(row(*score.queryGrad, b, x, h), u,
+                            row(*score.key, b, y, keyHead), dim);
+                      addTo(row(*score.keyGrad, b, y, keyHead), u,
+                            row(*score.query, b, x, h), dim);
+                    });
+}
+
 //===----------------------------------------------------------------------===//
 // Merge and finalize
 //===----------------------------------------------------------------------===//

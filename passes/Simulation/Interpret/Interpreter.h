@@ -29,6 +29,10 @@ public:
   bool score(Score &score, std::string &message) override;
   bool softmax(TensorRef &scores, State &state, std::string &message) override;
   bool weigh(Weigh &weigh, std::string &message) override;
+  bool probabilities(TensorRef &scores, const TensorRef &lse,
+                     std::string &message) override;
+  bool weighGrad(WeighGrad &weigh, std::string &message) override;
+  bool scoreGrad(ScoreGrad &score, std::string &message) override;
   TensorRef zero(mlir::Type element, const Tensor &like) override;
   bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,

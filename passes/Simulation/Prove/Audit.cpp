@@ -269,8 +269,10 @@ bool Auditor::start(const Transfer &transfer, const Held &held,
     if (std::string found = checkHeld(transfer, held); !found.empty())
       message = std::move(found);
   if (transfer.sendMask != 0)
-    for (const TensorRef &tensor : transfer.tensors)
+    for (const TensorRef &tensor : transfer.tensors) {
       ++tensor->numSending;
+      readSegments(*tensor, isAllToAll ? ~uint64_t{0} : transfer.sendMask);
+    }
   return message.empty();
 }
 
@@ -428,7 +430,7 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
   if (auto rank = auditor.checkResults(simulation.getResults(), message))
     return Counterexample{*rank, 0, program.getBody().front().getTerminator(),
                           message};
-  return std::nullopt;
+  return auditor.checkTravel(simulation.getResults());
 }
 
 std::optional<Counterexample> burst::plan(Simulation &simulation,

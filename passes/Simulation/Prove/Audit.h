@@ -21,6 +21,10 @@ public:
   bool score(Score &score, std::string &message) override;
   bool softmax(TensorRef &scores, State &state, std::string &message) override;
   bool weigh(Weigh &weigh, std::string &message) override;
+  bool probabilities(TensorRef &scores, const TensorRef &lse,
+                     std::string &message) override;
+  bool weighGrad(WeighGrad &weigh, std::string &message) override;
+  bool scoreGrad(ScoreGrad &score, std::string &message) override;
   TensorRef zero(mlir::Type element, const Tensor &like) override;
   bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
@@ -47,6 +51,12 @@ public:
   /// The same for the queries of `queryOwner`.
   PairClass classify(const AttendInputs &inputs, int64_t queryOwner,
                      int64_t owner, int64_t a, int64_t b);
+
+  /// The class of any queries and keys, which is not remembered.
+  PairClass classify(const AttendInputs &inputs, const Segment &queries,
+                     const Segment &keys) {
+    return compute(entryOf(inputs), inputs, queries, keys);
+  }
 
   /// Asks about all keys that the queries of `queryOwner` may meet at once.
   void classifyRow(const AttendInputs &inputs, int64_t queryOwner);
@@ -75,10 +85,17 @@ private:
   Entry *last = nullptr;
 };
 
+/// What a schedule may do though it could do without.
 struct ProofOptions {
   /// Pairs that the mask rules out may be computed.
   bool allowEmpty = false;
+  /// Segments may arrive where nobody reads them or sends them on.
+  bool allowNeedless = false;
 };
+
+/// Both, where nothing is asked but whether a schedule is right.
+inline constexpr ProofOptions allowWaste{/*allowEmpty=*/true,
+                                         /*allowNeedless=*/true};
 
 /// What a proof counted.
 struct Proof {

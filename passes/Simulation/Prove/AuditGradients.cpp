@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace burst;
 
-static StringRef name(By by) {
+StringRef burst::describe(By by) {
   switch (by) {
   case By::Query:
     return "the query";
@@ -41,11 +41,11 @@ static std::shared_ptr<Gradient> copyOf(const Gradient &gradient,
   copy->segments = gradient.segments;
   know(*copy, gradient);
   copy->added = gradient.added;
+  copy->worked = gradient.worked;
   return copy;
 }
 
-/// A gradient that is about to change.
-static Gradient &ownGradient(TensorRef &tensor) {
+Gradient &burst::ownGradient(TensorRef &tensor) {
   if (tensor.use_count() > 1)
     tensor = copyOf(static_cast<const Gradient &>(*tensor), tensor->element);
   return static_cast<Gradient &>(*tensor);
@@ -79,6 +79,9 @@ bool Auditor::delta(Type element, const TensorRef &out,
   result->segments = out->segments & outGrad->segments;
   if (lseGrad)
     result->segments &= lseGrad->segments;
+  for (const TensorRef &rows : {out, outGrad, lseGrad})
+    if (rows)
+      readSegments(*rows);
   Origin origin{out->origin ? out->origin->proved : nullptr, 2, out->argument,
                 lseGrad ? lseGrad->argument : -1};
   result->origin = std::make_shared<Origin>(origin);
@@ -148,43 +151,45 @@ TensorRef Auditor::zero(Type element, const Tensor &like) {
   return gradient;
 }
 
+std::string Auditor::checkTaken(const TensorRef &tensor, int64_t place,
+                                const Tensor *of) {
+  auto by = static_cast<By>(std::min<int64_t>(place, 3));
+  bool isTable = by == By::Table;
+  StringRef what = describe(by);
+  const auto *gradient = dyn_cast<Gradient>(tensor.get());
+  if (!gradient && tensor->segments == 0)
+    return format("adds to a gradient by {0} that was not received", what);
+  if (!gradient)
+    return format("adds gradients by {0} to what ring.zero did not make", what);
+  bool isOther = gradient->proved && gradient->place != place;
+  if (isTable ? gradient->table != of
+              : gradient->argument != madeFor(of->argument, Made::Gradient))
+    isOther = true;
+  if (isOther)
+    return format("adds gradients by {0} to those by something else", what);
+  if (!isTable && gradient->owner != of->owner)
+    return format("adds gradients by {0} of rank {1} to those of {2}", what,
+                  of->owner, gradient->owner);
+  if (!isTable && gradient->sharding != of->sharding)
+    return format("adds gradients by what is laid out as {0} to those by what "
+                  "is laid out as {1}",
+                  describe(of->sharding), describe(gradient->sharding));
+  if (gradient->isRounded)
+    return format("adds gradients by {0} to those that were rounded", what);
+  return checkUnchanged(*tensor, "gradient");
+}
+
 /// Whose gradients they are, and that they can change.
 std::string Auditor::checkGradients(const AttendGrad &attend) {
-  const Tensor *by[] = {attend.query, attend.slice.key, attend.slice.value};
-  ArrayRef<int64_t> captures = attend.captures;
-  for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
-    bool isTable = place >= std::size(by);
-    const Tensor *of =
-        isTable
-            ? attend.scoreCaptures[captures[place - std::size(by)]].table.get()
-            : by[place];
-    StringRef what = name(static_cast<By>(std::min<size_t>(place, 3)));
-    const auto *gradient = dyn_cast<Gradient>(tensor.get());
-    if (!gradient && tensor->segments == 0)
-      return format("adds to a gradient by {0} that was not received", what);
-    if (!gradient)
-      return format("adds gradients by {0} to what ring.zero did not make",
-                    what);
-    bool isOther =
-        gradient->proved && gradient->place != static_cast<int64_t>(place);
-    if (isTable ? gradient->table != of
-                : gradient->argument != madeFor(of->argument, Made::Gradient))
-      isOther = true;
-    if (isOther)
-      return format("adds gradients by {0} to those by something else", what);
-    if (!isTable && gradient->owner != of->owner)
-      return format("adds gradients by {0} of rank {1} to those of {2}", what,
-                    of->owner, gradient->owner);
-    if (!isTable && gradient->sharding != of->sharding)
-      return format(
-          "adds gradients by what is laid out as {0} to those by what "
-          "is laid out as {1}",
-          describe(of->sharding), describe(gradient->sharding));
-    if (gradient->isRounded)
-      return format("adds gradients by {0} to those that were rounded", what);
-    if (std::string found = checkUnchanged(*tensor, "gradient"); !found.empty())
+  SmallVector<const Tensor *> by{attend.query, attend.slice.key,
+                                 attend.slice.value};
+  for (int64_t n : attend.captures)
+    by.push_back(attend.scoreCaptures[n].table.get());
+  for (auto [place, tensor] : llvm::enumerate(attend.grads))
+    if (std::string found =
+            checkTaken(tensor, static_cast<int64_t>(place), by[place]);
+        !found.empty())
       return found;
-  }
   return "";
 }
 
@@ -264,7 +269,7 @@ std::string Auditor::checkArrived(const AttendGrad &attend, int64_t a,
     if (place < 3 && !(gradient->segments >> segment & 1))
       return format("adds to segment {0} of a gradient by {1}, which was not "
                     "received",
-                    segment, name(static_cast<By>(place)));
+                    segment, describe(static_cast<By>(place)));
   }
   return "";
 }
@@ -316,7 +321,19 @@ std::string Auditor::addPairs(const AttendGrad &attend, PairMask pairs) {
   return format("adds query segment {0} of rank {1} with segment {2} of "
                 "rank {3} a second time to the gradient by {4}",
                 pair / numB, attend.queryOwner, pair % numB, attend.slice.owner,
-                name(by));
+                describe(by));
+}
+
+/// What comes together is read; gradients that are added to go on.
+void Auditor::readMet(const AttendGrad &attend) {
+  Met met = metSegments(attend, 0);
+  for (const Tensor *rows :
+       {attend.query, attend.outGrad, attend.lse, attend.delta})
+    readSegments(*rows, met.queries);
+  for (const Tensor *keys : {attend.slice.key, attend.slice.value})
+    readSegments(*keys, met.keys);
+  for (const TensorRef &gradient : attend.grads)
+    readSegments(*gradient);
 }
 
 bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
@@ -340,12 +357,15 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
   }
   if (!message.empty())
     return false;
+  readMet(attend);
   // Of rows that were not received, nobody knows what they are of.
   if (attend.delta->segments == 0)
     return true;
   const ProvedGradient *proved = ask(attend);
+  Met met = metSegments(attend, 0);
   for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
     Gradient &gradient = ownGradient(tensor);
+    gradient.worked |= place == 0 ? met.queries : met.keys;
     if (gradient.proved && gradient.proved != proved)
       message =
           difference(*gradient.proved, *proved) + " than what was added before";
@@ -405,7 +425,10 @@ bool Auditor::add(Sum &sum, std::string &message) {
               " than the other";
   if (!message.empty())
     return false;
+  readSegments(into);
+  readSegments(from, sum.segments);
   Gradient &account = ownGradient(sum.a);
+  account.worked |= from.worked & sum.segments;
   if (!from.proved)
     return true;
   if (!account.proved) {
@@ -418,7 +441,7 @@ bool Auditor::add(Sum &sum, std::string &message) {
     if (before & pairsOf(account, uint64_t{1} << s))
       message = format("adds to segment {0} of the gradient by {1} what was "
                        "added before",
-                       s, name(account.by()));
+                       s, describe(account.by()));
   return message.empty();
 }
 
@@ -434,7 +457,7 @@ bool Auditor::addHeads(Type element, int64_t heads, const TensorRef &gradient,
   if (part->proved && headsBehind(*part) != heads) {
     message = format("adds parts for {0} heads, of the gradient by {1}, which "
                      "has {2}",
-                     heads, name(part->by()), headsBehind(*part));
+                     heads, describe(part->by()), headsBehind(*part));
     return false;
   }
   return Bookkeeper::round(element, heads, gradient, result, message);
@@ -451,6 +474,7 @@ bool Auditor::round(Type element, int64_t heads, const TensorRef &gradient,
   }
   if (!Bookkeeper::round(element, heads, gradient, result, message))
     return false;
+  readSegments(*gradient);
   auto rounded = copyOf(*account, result->element);
   rounded->isRounded = true;
   result = rounded;
@@ -461,6 +485,7 @@ TensorRef burst::arrivedGradient(const Gradient &sent, const Transfer &to,
                                  size_t index) {
   auto arrived = to.makeReceived<Gradient>(index);
   know(*arrived, sent);
+  arrived->worked = sent.worked & to.receiveMask;
   if (sent.proved)
     arrived->added = sent.added.restricted(pairsOf(sent, to.receiveMask));
   return arrived;
@@ -488,7 +513,7 @@ std::string Auditor::describeLack(const Gradient &gradient, int64_t place) {
       int64_t pair = llvm::countr_zero(lacking);
       return format("the gradient by {0}, which lacks query segment {1} of "
                     "rank {2} with segment {3} of rank {4}",
-                    name(gradient.by()), pair / numB, p, pair % numB, r);
+                    describe(gradient.by()), pair / numB, p, pair % numB, r);
     }
   return "";
 }

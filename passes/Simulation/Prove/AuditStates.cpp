@@ -63,6 +63,7 @@ Account &burst::ownAccount(State &state) {
     return old;
   auto account = copyPart<Account>(old);
   account->absorbed = old.absorbed;
+  account->worked = old.worked;
   account->proved = old.proved;
   state.o = account;
   return *account;
@@ -181,6 +182,19 @@ PairMask Auditor::computedPairs(const AttendInputs &inputs, size_t index,
       segmentsOf({inputs.keyLayout.getValue(), 1, inputs.keyExtent}, owner);
   return pairs & pairsOfQueries(rows, numA, numB) &
          pairsOfKeys(columns, numA, numB);
+}
+
+Met burst::metSegments(const AttendInputs &inputs, size_t index) {
+  int64_t numA = inputs.queryLayout.getNumSegments();
+  int64_t numB = inputs.keyLayout.getNumSegments();
+  Met met;
+  for (int64_t a = 0; a < numA; ++a)
+    for (int64_t b = 0; b < numB; ++b)
+      if (inputs.isComputed(index, a, b)) {
+        met.queries |= uint64_t{1} << a;
+        met.keys |= uint64_t{1} << b;
+      }
+  return met;
 }
 
 /// Whether pairs that are to be computed are such that the mask needs.
@@ -324,6 +338,11 @@ std::string Auditor::absorb(const Attend &attend, size_t index,
       areNeeded(attend, slice.owner, pairs)) {
     proof.computed += llvm::popcount(pairs);
     account.absorbed.add(slice.owner, pairs);
+    Met met = metSegments(attend, index);
+    account.worked |= met.queries;
+    readSegments(*attend.query, met.queries);
+    for (const Tensor *keys : {slice.key, slice.value})
+      readSegments(*keys, met.keys);
     return "";
   }
   return describeWrong(attend, slice, account, pairs);
@@ -351,6 +370,7 @@ bool Auditor::attend(Attend &attend, State &result, std::string &message) {
   if (!message.empty())
     return false;
   result = std::move(attend.state);
+  readState(result);
   Account &account = ownAccount(result);
   renumber(result);
   if (!account.proved)
@@ -392,9 +412,12 @@ bool Auditor::merge(Merge &merge, std::string &message) {
   message = checkMerged(merge);
   if (!message.empty())
     return false;
+  readState(merge.into);
+  readState(merge.from, merge.segments);
   Account &account = ownAccount(merge.into);
   renumber(merge.into);
   const auto &other = static_cast<const Account &>(*merge.from.o);
+  account.worked |= other.worked & merge.segments;
   if (!other.proved)
     return true;
   if (!account.proved)
@@ -440,6 +463,7 @@ bool Auditor::finalize(Type element, State &state, TensorRef &out,
     message = checkUnchanged(state);
   if (!message.empty())
     return false;
+  readState(state);
   const auto &account = static_cast<const Account &>(*state.o);
   Sharding sharding = account.sharding;
   uint64_t wanted = segmentsOf(sharding, account.owner);
@@ -481,6 +505,7 @@ static TensorRef arrivedPart(const Part &sent, const Transfer &to,
   }
   auto arrived = to.makeReceived<Account>(index);
   label(*arrived);
+  arrived->worked = account->worked & to.receiveMask;
   if (!account->proved)
     return arrived;
   const AttendInputs &inputs = account->proved->inputs;
@@ -504,5 +529,7 @@ TensorRef Auditor::deliver(const Transfer &from, const Transfer &to,
   else
     arrived = to.makeReceived(index);
   arrived->origin = sent.origin;
+  if (travel)
+    receive(from, to, index, *arrived);
   return arrived;
 }

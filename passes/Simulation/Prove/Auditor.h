@@ -6,6 +6,7 @@
 #include "dialect/Ring/Slices.h"
 #include "passes/Simulation/Prove/Audit.h"
 #include "passes/Simulation/Prove/PairSet.h"
+#include "passes/Simulation/Prove/Travel.h"
 #include "passes/Simulation/Shards.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -46,11 +47,16 @@ struct Account : Part {
 
   /// Of its queries with the keys of all owners, those that were absorbed.
   PairSet absorbed;
+  /// The segments of its queries for which an attend has computed something.
+  uint64_t worked = 0;
   /// What the first attend asked: all others must agree. Null before.
   const ProvedAttention *proved = nullptr;
 };
 
-/// Scores that are stored, and then the weights that they become.
+struct ProvedGradient;
+
+/// Scores that are stored, and then what they become: the weights of a softmax;
+/// or probabilities, and owner by owner gradients by scores.
 struct Stored : Tensor {
   Stored(llvm::ArrayRef<int64_t> shape, mlir::Type element)
       : Tensor(shape, element, TensorKind::Stored) {}
@@ -63,6 +69,11 @@ struct Stored : Tensor {
   /// What the first score asked, of no values.
   const ProvedAttention *proved = nullptr;
   bool isWeights = false;
+  /// Of probabilities, by which lse, and the pairs that are gradients already,
+  /// of which attention; null before.
+  TensorRef lse;
+  PairSet differentiated;
+  const ProvedGradient *gradient = nullptr;
 };
 
 /// Where rows that a program makes, out, lse and delta, come from.
@@ -109,6 +120,8 @@ struct Gradient : Tensor {
   /// been added. Of a table, those of all owners with all, as if owner p of the
   /// queries and r of the keys were one, of number p * parts + r.
   PairSet added;
+  /// The segments of the own shard to which something was added.
+  uint64_t worked = 0;
 
   By by() const {
     return static_cast<By>(std::min(place, static_cast<int64_t>(By::Table)));
@@ -122,7 +135,9 @@ public:
   Auditor(mlir::func::FuncOp program, const ProofOptions &options, Proof &proof)
       : program(program), sharding(ring::shardingOf(program)),
         parts(sharding.sequence.size), options(options), proof(proof),
-        maxSlices(ring::getMaxSlices(program)), shards(parts) {}
+        maxSlices(ring::getMaxSlices(program)),
+        travel(options.allowNeedless ? nullptr : std::make_shared<Travel>()),
+        shards(parts) {}
 
   State init(mlir::RankedTensorType type, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
@@ -134,6 +149,10 @@ public:
   bool score(Score &score, std::string &message) override;
   bool softmax(TensorRef &scores, State &state, std::string &message) override;
   bool weigh(Weigh &weigh, std::string &message) override;
+  bool probabilities(TensorRef &scores, const TensorRef &lse,
+                     std::string &message) override;
+  bool weighGrad(WeighGrad &weigh, std::string &message) override;
+  bool scoreGrad(ScoreGrad &score, std::string &message) override;
   TensorRef zero(mlir::Type element, const Tensor &like) override;
   bool delta(mlir::Type element, const TensorRef &out, const TensorRef &outGrad,
              const TensorRef &lseGrad, TensorRef &result,
@@ -151,8 +170,21 @@ public:
   /// Every rank returns its part of one attention or of one gradient. Else the
   /// rank that does not.
   std::optional<int64_t> checkResults(Results results, std::string &message);
+  /// What arrived was read or sent on, unless that is not asked for; asked when
+  /// all ranks have ended, of which these are the results.
+  std::optional<Counterexample> checkTravel(const Results &results);
 
 private:
+  /// Segments of a tensor are read, or sent on.
+  void readSegments(const Tensor &tensor, uint64_t segments = ~uint64_t{0});
+  void readState(const State &state, uint64_t segments = ~uint64_t{0}) {
+    for (const TensorRef &part : {state.o, state.m, state.l})
+      readSegments(*part, segments);
+  }
+  void readMet(const AttendGrad &attend);
+  void receive(const Transfer &from, const Transfer &to, size_t index,
+               Tensor &arrived);
+  void noteEmpty(const Transfer &from, const Transfer &to, size_t index);
   /// The segments of a shard that have positions.
   uint64_t segmentsOf(const Sharding &sharding, int64_t owner) {
     return shards.of(sharding.layout, sharding.extent, owner).mask;
@@ -185,6 +217,11 @@ private:
   std::string checkScore(const Score &score);
   std::string addScores(const Score &score, Stored &stored);
   std::string addWeighed(const Weigh &weigh, Account &account);
+  std::string checkScored(const Stored &stored);
+  std::string checkStoredRows(const Stored &stored, const Tensor &rows,
+                              llvm::StringRef name, int64_t dim);
+  std::string addStored(const Stored &stored, TensorRef &tensor, By by,
+                        const Tensor &of, int64_t keyOwner, PairMask pairs);
   /// Or what an attention between all-to-alls made of it.
   std::string checkSharded(unsigned index, const Sharding &made, bool isInside);
   std::string checkExchanged(int64_t rank, unsigned index, TensorRef &result);
@@ -199,6 +236,10 @@ private:
   std::string checkOrigin(const AttendGrad &attend, const Tensor &rows,
                           llvm::StringRef name);
   std::string checkGradients(const AttendGrad &attend);
+  /// Of a gradient that is about to change: it is by that place of an
+  /// attend_grad, which takes the tensor `of` there.
+  std::string checkTaken(const TensorRef &tensor, int64_t place,
+                         const Tensor *of);
   std::string checkArrived(const AttendGrad &attend, int64_t a, int64_t b);
   const ProvedGradient *ask(const AttendGrad &attend);
   std::string addPairs(const AttendGrad &attend, PairMask pairs);
@@ -216,6 +257,8 @@ private:
   const ProofOptions &options;
   Proof &proof;
   mlir::DenseI64ArrayAttr maxSlices; ///< null where it is the default
+  std::shared_ptr<Travel> travel;    ///< null where nobody asks
+  std::shared_ptr<Arrival> arriving; ///< of which tensors are handed over
   Classifier classifier;
   int64_t numStates = 0;
   /// One for all attends that ask the same: they are many, of few attentions.
@@ -234,11 +277,23 @@ std::string format(const char *text, Args &&...args) {
 
 std::string describe(const Sharding &sharding);
 
+/// The segments of queries and of keys that come together.
+struct Met {
+  uint64_t queries = 0, keys = 0;
+};
+/// Those of which a pair is flagged, of slice `index`: all where there is no
+/// table, also where the other side has no positions, for then nobody has asked
+/// what is needed.
+Met metSegments(const AttendInputs &inputs, size_t index);
+
 /// Whether a program has made `tensor`, as what.
 inline bool isMade(const Tensor &tensor, Made what) {
   return tensor.argument < -1 && whatIsMade(tensor.argument).second == what;
 }
 
+llvm::StringRef describe(By by);
+/// A gradient that is about to change.
+Gradient &ownGradient(TensorRef &tensor);
 /// What arrives of a gradient.
 TensorRef arrivedGradient(const Gradient &sent, const Transfer &to,
                           size_t index);

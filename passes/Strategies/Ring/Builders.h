@@ -15,6 +15,8 @@ struct RingKind {
   bool isDouble = false;
   /// Shards come from their owners, not from rank to rank.
   bool isDirect = false;
+  /// Half of the shards go round in one direction, half in the other.
+  bool isBidirectional = false;
 };
 
 /// Keys and values travel past queries, which keep their softmax state; or

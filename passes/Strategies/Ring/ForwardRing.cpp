@@ -17,6 +17,8 @@ public:
       nestRings();
     if (kind.isDirect)
       goDirectly();
+    if (kind.isBidirectional)
+      goBidirectionally();
     finish(kind.movesKeys ? rotateKeys() : rotateQueries());
   }
 

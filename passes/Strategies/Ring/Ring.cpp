@@ -8,6 +8,10 @@
 using namespace mlir;
 using namespace burst;
 
+/// How many turns there are has no closed form that holds for every number of
+/// ranks: a program is proved for its own.
+static constexpr int64_t maxBidirectionalRanks = 2048;
+
 namespace {
 class RingStrategy final : public Strategy {
 public:
@@ -18,6 +22,8 @@ public:
       return kind.movesKeys ? "direct_kv" : "direct_q";
     if (kind.isDouble)
       return kind.movesKeys ? "double_ring_kv" : "double_ring_q";
+    if (kind.isBidirectional)
+      return kind.movesKeys ? "bi_ring_kv" : "bi_ring_q";
     return kind.movesKeys ? "ring_kv" : "ring_q";
   }
 
@@ -25,6 +31,11 @@ public:
                      SequenceAttr sequence) const override {
     SmallVector<int64_t> axes = axesOf(op, sequence);
     shard::GridOp grid = lookupGrid(op, sequence.getGrid());
+    int64_t ranks = resolveLayout(op, sequence)->parts;
+    if (kind.isBidirectional && ranks > maxBidirectionalRanks)
+      return "is proved rank by rank, of at most " +
+             std::to_string(maxBidirectionalRanks) + " ranks, not " +
+             std::to_string(ranks);
     int64_t ofSeveral = llvm::count_if(
         axes, [&](int64_t axis) { return groupOf(grid, axis).size > 1; });
     if (!kind.isDouble || (axes.size() >= 2 && ofSeveral <= 2))
@@ -34,12 +45,18 @@ public:
            std::to_string(axes.size());
   }
 
+  /// A bidirectional one is proved for the ranks at hand alone, and over one
+  /// axis sends no fewer bytes than a ring that is proved for any.
+  bool isOnlyPinned() const override { return kind.isBidirectional; }
+
   Estimate estimate(const Workload &workload,
                     const Hardware &hardware) const override {
     Cargo cargo = cargoOf(workload, kind.movesKeys);
     Estimate result = kind.isDouble ? estimateNest(workload, cargo, hardware)
                       : kind.isDirect
                           ? estimateDirect(workload, cargo, hardware)
+                      : kind.isBidirectional
+                          ? estimateBidirectional(workload, cargo, hardware)
                           : estimateRotation(workload, cargo, hardware);
     // A rank that is alone has no state in memory, see ring-fuse-ends.
     if (workload.isBackward || workload.whole.parts > 1)
@@ -47,11 +64,12 @@ public:
     return result;
   }
 
-  /// A double buffer of each ring.
+  /// A double buffer of each ring, or direction.
   ArrayRef<int64_t> maxSlices() const override {
     static constexpr int64_t ofEach[ring::exchangeChannel + 3] = {2, 2, 2, 2,
                                                                   2};
-    return kind.isDouble ? ArrayRef(ofEach) : ArrayRef<int64_t>();
+    return kind.isDouble || kind.isBidirectional ? ArrayRef(ofEach)
+                                                 : ArrayRef<int64_t>();
   }
 
   void build(AttentionInterface op, const Layout &layout) const override {
@@ -82,6 +100,18 @@ const Strategy *burst::getDoubleKeyRing() {
 
 const Strategy *burst::getDoubleQueryRing() {
   static const RingStrategy strategy({.movesKeys = false, .isDouble = true});
+  return &strategy;
+}
+
+const Strategy *burst::getBidirectionalKeyRing() {
+  static const RingStrategy strategy(
+      {.movesKeys = true, .isBidirectional = true});
+  return &strategy;
+}
+
+const Strategy *burst::getBidirectionalQueryRing() {
+  static const RingStrategy strategy(
+      {.movesKeys = false, .isBidirectional = true});
   return &strategy;
 }
 

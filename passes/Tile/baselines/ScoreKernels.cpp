@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Tile/Lowering.h"
+#include "passes/Tile/Strips.h"
 
 #include <numbers>
 
@@ -249,7 +250,8 @@ static void lowerSoftmax(TileBuilder &b, ring::SoftmaxOp op, const Shape &shape,
 /// Weights of 0 become -inf: where those are, nothing is seen.
 static Value seenBy(TileBuilder &b, Value weights, const RowTask &at,
                     const Shape &shape) {
-  Value seen = b.alloca(shape.tile(shape.columns));
+  auto type = cast<MemRefType>(weights.getType());
+  Value seen = b.alloca(type);
   b.make<memref::CopyOp>(weights, seen);
   Value zero = b.index(0), one = b.index(1);
   auto anywhere = [&](int64_t count) {
@@ -258,9 +260,9 @@ static Value seenBy(TileBuilder &b, Value weights, const RowTask &at,
     return block;
   };
   auto map = b.make<tile::MapOp>(
-      seen, at.count, b.index(shape.columns), at.b, at.h, anywhere(shape.rows),
-      anywhere(shape.columns), one, one, ValueRange(), ValueRange(),
-      b.getF64FloatAttr(1.0));
+      seen, at.count, b.index(type.getDimSize(1)), at.b, at.h,
+      anywhere(type.getDimSize(0)), anywhere(type.getDimSize(1)), one, one,
+      ValueRange(), ValueRange(), b.getF64FloatAttr(1.0));
   OpBuilder::InsertionGuard guard(b);
   Block &block = addRegionBlock(b, b.getLoc(), map.getScore(),
                                 RegionRole::Score, shape.state, {});
@@ -275,73 +277,268 @@ static Value seenBy(TileBuilder &b, Value weights, const RowTask &at,
   return seen;
 }
 
+/// A product of weights; `finite` says whether all that they weigh is.
+static void whereSeen(TileBuilder &b, Value finite, Value weights,
+                      const RowTask &at, const Shape &shape,
+                      llvm::function_ref<void(Value seen)> multiply) {
+  b.when(
+      finite, [&] { multiply({}); },
+      [&] { multiply(seenBy(b, weights, at, shape)); });
+}
+
+namespace {
+/// A shard in tiles of so many rows, as right operands of products.
+struct PackedRows {
+  Value panels; ///< (batch, heads, tiles, ...)
+  Value finite; ///< whether a tile's numbers all are; null where rows are
+                ///< columns, which weights do not rule out
+
+  void release(TileBuilder &b) const {
+    b.make<memref::DeallocOp>(panels);
+    if (finite)
+      b.make<memref::DeallocOp>(finite);
+  }
+};
+
+/// Whose keys a step is about, and how the whole sequence is laid out.
+struct KeySlice {
+  ring::LayoutAttr layout;
+  Value owner, extent;
+
+  template <typename OpT>
+  static KeySlice of(OpT op) {
+    return {op.getKeyLayout(), op.getOwner(), op.getKeyExtent()};
+  }
+  Value firstColumn(TileBuilder &b) const {
+    return ::firstColumn(b, layout, owner, extent);
+  }
+};
+} // namespace
+
+static PackedRows pack(TileBuilder &b, Launcher launch, StringRef name,
+                       Value shard, int64_t rows, const Shape &shape,
+                       bool areColumns = false) {
+  int64_t any = ShapedType::kDynamic, heads = headsOf(shard);
+  Value batch = b.dim(shard, 0), tiles = b.ceilDiv(b.dim(shard, 1), rows);
+  PackedRows packed;
+  packed.panels =
+      b.allocate(areColumns ? shape.packedKeys(heads, dimOf(shard))
+                            : shape.packedDims(heads, dimOf(shard), rows),
+                 {batch, tiles}, tile::Memory::Packing);
+  if (!areColumns)
+    packed.finite =
+        b.allocate(MemRefType::get({any, heads, any}, b.getI1Type()),
+                   {batch, tiles}, tile::Memory::Schedule);
+  Value inside, panels, finite;
+  Operands operands;
+  operands.read(inside, "", shard);
+  operands.write(panels, "", packed.panels);
+  if (packed.finite)
+    operands.write(finite, "", packed.finite);
+  launch(name, b.mul(b.mul(batch, b.index(heads)), tiles), {}, operands,
+         [&](TileBuilder &b, Value task) {
+           Value count = b.dim(inside, 1), tiles = b.ceilDiv(count, rows);
+           Value tile = b.rem(task, tiles), head = b.div(task, tiles);
+           Value numHeads = b.index(heads), height = b.index(rows);
+           Value h = b.rem(head, numHeads), batch = b.div(head, numHeads);
+           Value row = b.mul(tile, height);
+           Value to = b.panels(panels, batch, h, tile);
+           b.make<tile::PackOp>(
+               b.rows(inside, batch, h, row, b.min(b.sub(count, row), height)),
+               to, areColumns);
+           if (finite)
+             b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), to), finite,
+                     {batch, h, tile});
+         });
+  return packed;
+}
+
+/// sums += weights slice, row by row of the weights.
+static void addToQueries(TileBuilder &b, Launcher launch, StringRef name,
+                         StringRef packName, Value stored, Value slice,
+                         const KeySlice &of, Value sums, const Shape &shape) {
+  int64_t heads = headsOf(sums), keyHeads = headsOf(slice);
+  PackedRows rows = pack(b, launch, packName, slice, shape.columns, shape);
+  Value weights, packed, finite, sum, column, numKeys;
+  Operands operands;
+  operands.read(weights, "", stored);
+  operands.read(packed, "", rows.panels);
+  operands.read(finite, "", rows.finite);
+  operands.write(sum, "", sums);
+  operands.scalar(column, "", of.firstColumn(b));
+  operands.scalar(numKeys, "", b.dim(slice, 1));
+  launch(
+      name, numScoreTasks(b, stored, shape), {}, operands,
+      [&](TileBuilder &b, Value task) {
+        RowTask at = decodeScoreTask(b, task, weights, shape);
+        Value keyHead = b.div(at.h, b.index(heads / keyHeads));
+        Value block =
+            loadRows(b, sum, at, shape.tile(shape.padded(dimOf(sums))));
+        Value p = b.alloca(shape.tile(shape.columns));
+        eachTile(b, numKeys, shape, [&](Value first, Value count) {
+          load(b, viewOf(b, weights, at, b.add(column, first), count), p, 0.0);
+          Value tile = b.div(first, b.index(shape.columns));
+          Value right = b.panels(packed, at.b, keyHead, tile);
+          whereSeen(b, b.load(finite, {at.b, keyHead, tile}), p, at, shape,
+                    [&](Value seen) {
+                      b.make<tile::MultiplyOp>(p, right, block, at.count,
+                                               llvm::APFloat(1.0), seen, true);
+                    });
+        });
+        storeRows(b, block, sum, at);
+      });
+  rows.release(b);
+}
+
 static void lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
                        Launcher launch) {
-  int64_t heads = headsOf(op.getO()), keyHeads = headsOf(op.getValue());
-  Value batch = b.dim(op.getValue(), 0), count = b.dim(op.getValue(), 1);
-  Value tiles = b.ceilDiv(count, shape.columns);
-  Value packedValues =
-      b.allocate(shape.packedDims(keyHeads, dimOf(op.getO()), shape.columns),
-                 {batch, tiles}, tile::Memory::Packing);
-  // Of the values of each tile, whether all are finite.
-  Value finiteTiles = b.allocate(
-      MemRefType::get({ShapedType::kDynamic, keyHeads, ShapedType::kDynamic},
-                      b.getI1Type()),
-      {batch, tiles}, tile::Memory::Schedule);
-  Value shard, packed, finite;
-  Operands packing;
-  packing.read(shard, "", op.getValue());
-  packing.write(packed, "", packedValues);
-  packing.write(finite, "", finiteTiles);
-  launch("pack_values", b.mul(b.mul(batch, b.index(keyHeads)), tiles), {},
-         packing, [&](TileBuilder &b, Value task) {
-           Value count = b.dim(shard, 1);
-           Value tiles = b.ceilDiv(count, shape.columns);
-           Value tile = b.rem(task, tiles), head = b.div(task, tiles);
-           Value heads = b.index(keyHeads), wide = b.index(shape.columns);
-           Value h = b.rem(head, heads), batch = b.div(head, heads);
-           Value row = b.mul(tile, wide);
-           Value panels = b.panels(packed, batch, h, tile);
-           b.make<tile::PackOp>(
-               b.rows(shard, batch, h, row, b.min(b.sub(count, row), wide)),
-               panels, false);
-           b.store(b.make<tile::IsFiniteOp>(b.getI1Type(), panels), finite,
-                   {batch, h, tile});
-         });
-  Value weights, out, column, numKeys;
+  addToQueries(b, launch, "weigh", "pack_values", op.getWeights(),
+               op.getValue(), KeySlice::of(op), op.getO(), shape);
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+static void lowerProbabilities(TileBuilder &b, ring::ProbabilitiesOp op,
+                               const Shape &shape, Launcher launch) {
+  Value scores, lses;
   Operands operands;
-  operands.read(weights, "", op.getWeights());
-  operands.read(packed, "", packedValues);
-  operands.read(finite, "", finiteTiles);
-  operands.write(out, "", op.getO());
-  operands.scalar(
-      column, "",
-      firstColumn(b, op.getKeyLayout(), op.getOwner(), op.getKeyExtent()));
-  operands.scalar(numKeys, "", count);
-  launch("weigh", numScoreTasks(b, op.getWeights(), shape), {}, operands,
+  operands.read(lses, "", op.getLse());
+  operands.write(scores, "", op.getScores());
+  launch("probabilities", numScoreTasks(b, op.getScores(), shape), {}, operands,
          [&](TileBuilder &b, Value task) {
+           RowTask at = decodeScoreTask(b, task, scores, shape);
+           Value lse =
+               loadRows(b, lses, at, shape.rowVector(), std::numbers::log2e);
+           Value s = b.alloca(shape.tile(shape.columns));
+           eachTile(b, b.dim(scores, 3), shape, [&](Value first, Value count) {
+             Value view = viewOf(b, scores, at, first, count);
+             load(b, view, s, minusInfinity);
+             b.make<tile::WeightsOp>(s, lse, at.count);
+             b.make<tile::StoreOp>(s, view);
+           });
+         });
+}
+
+/// sums += weights^T queries: a task has a tile of keys, and goes over all
+/// queries of the heads that share its own.
+static void addToKeys(TileBuilder &b, Launcher launch, StringRef name,
+                      StringRef packName, Value stored, Value shard,
+                      const KeySlice &of, Value sums, const Shape &shape) {
+  int64_t keyHeads = headsOf(sums), group = headsOf(shard) / keyHeads;
+  PackedRows rows = pack(b, launch, packName, shard, shape.rows, shape);
+  Value weights, packed, finite, sum, column;
+  Operands operands;
+  operands.read(weights, "", stored);
+  operands.read(packed, "", rows.panels);
+  operands.read(finite, "", rows.finite);
+  operands.write(sum, "", sums);
+  operands.scalar(column, "", of.firstColumn(b));
+  Value tiles = b.ceilDiv(b.dim(sums, 1), shape.columns);
+  Value heads = b.mul(b.dim(sums, 0), b.index(keyHeads));
+  // Products go over strips of columns, the last of which may reach beyond.
+  int64_t width = shape.blockColumns();
+  auto weightsType = MemRefType::get({shape.rows, width}, shape.state);
+  auto sumType =
+      MemRefType::get({width, shape.padded(dimOf(sums))}, shape.state);
+  auto addRows = [&](TileBuilder &b, const RowTask &at, Value tile, Value p,
+                     Value block, Value count) {
+    Value right = b.panels(packed, at.b, at.h, tile);
+    whereSeen(b, b.load(finite, {at.b, at.h, tile}), p, at, shape,
+              [&](Value seen) {
+                b.loop(b.index(0), count, shape.strip, [&](Value first) {
+                  auto strip = [&](Value block) {
+                    return b.part(block, {b.getIndexAttr(0), first},
+                                  {b.getIndexAttr(shape.rows),
+                                   b.getIndexAttr(shape.strip)});
+                  };
+                  b.make<tile::MultiplyOp>(
+                      strip(p), right, rowsOf(b, block, first, shape.strip),
+                      b.min(b.sub(count, first), b.index(shape.strip)),
+                      llvm::APFloat(1.0), seen ? strip(seen) : seen,
+                      /*accumulate=*/true, /*depth=*/at.count,
+                      /*transposed=*/true);
+                });
+              });
+  };
+  launch(
+      name, b.mul(heads, tiles), {}, operands, [&](TileBuilder &b, Value task) {
+        Value numKeys = b.dim(sum, 1), wide = b.index(shape.columns);
+        Value tiles = b.ceilDiv(numKeys, shape.columns);
+        Value head = b.div(task, tiles),
+              first = b.mul(b.rem(task, tiles), wide);
+        Value keyHead = b.rem(head, b.index(keyHeads));
+        Value batch = b.div(head, b.index(keyHeads));
+        RowTask keys{batch, keyHead, first, b.min(b.sub(numKeys, first), wide)};
+        Value block = loadRows(b, sum, keys, sumType);
+        Value p = b.alloca(weightsType);
+        Value numRows = b.dim(weights, 2), height = b.index(shape.rows);
+        b.loop(b.index(group), [&](Value member) {
+          Value h = b.add(b.mul(keyHead, b.index(group)), member);
+          b.loop(b.index(0), numRows, shape.rows, [&](Value row) {
+            RowTask at{batch, h, row, b.min(b.sub(numRows, row), height)};
+            load(b, viewOf(b, weights, at, b.add(column, first), keys.count), p,
+                 0.0);
+            addRows(b, at, b.div(row, height), p, block, keys.count);
+          });
+        });
+        storeRows(b, block, sum, keys);
+      });
+  rows.release(b);
+}
+
+/// Probabilities become scale * p * (outGrad v^T - delta).
+static void differentiate(TileBuilder &b, ring::WeighGradOp op,
+                          const Shape &shape, Launcher launch) {
+  int64_t heads = headsOf(op.getOutGrad()), keyHeads = headsOf(op.getValue());
+  int64_t dim = dimOf(op.getValue());
+  PackedRows values = pack(b, launch, "pack_values", op.getValue(),
+                           shape.columns, shape, /*areColumns=*/true);
+  Value weights, packed, outGrads, deltas, column, numKeys;
+  Operands operands;
+  operands.read(packed, "", values.panels);
+  operands.read(outGrads, "", op.getOutGrad());
+  operands.read(deltas, "", op.getDelta());
+  operands.write(weights, "", op.getWeights());
+  operands.scalar(column, "", KeySlice::of(op).firstColumn(b));
+  operands.scalar(numKeys, "", b.dim(op.getValue(), 1));
+  launch("differentials", numScoreTasks(b, op.getWeights(), shape), {},
+         operands, [&](TileBuilder &b, Value task) {
            RowTask at = decodeScoreTask(b, task, weights, shape);
            Value keyHead = b.div(at.h, b.index(heads / keyHeads));
-           Value o =
-               loadRows(b, out, at, shape.tile(shape.padded(dimOf(op.getO()))));
+           Value outGrad = loadRows(b, outGrads, at, shape.tile(dim));
+           Value delta = loadRows(b, deltas, at, shape.rowVector());
            Value p = b.alloca(shape.tile(shape.columns));
+           Value dp = b.alloca(shape.tile(shape.columns));
            eachTile(b, numKeys, shape, [&](Value first, Value count) {
-             load(b, viewOf(b, weights, at, b.add(column, first), count), p,
-                  0.0);
+             Value view = viewOf(b, weights, at, b.add(column, first), count);
+             load(b, view, p, 0.0);
              Value tile = b.div(first, b.index(shape.columns));
-             Value v = b.panels(packed, at.b, keyHead, tile);
-             auto multiply = [&](Value seen) {
-               b.make<tile::MultiplyOp>(p, v, o, at.count, llvm::APFloat(1.0),
-                                        seen, true);
-             };
-             b.when(
-                 b.load(finite, {at.b, keyHead, tile}), [&] { multiply({}); },
-                 [&] { multiply(seenBy(b, p, at, shape)); });
+             b.make<tile::MultiplyOp>(
+                 outGrad, b.panels(packed, at.b, keyHead, tile), dp, at.count,
+                 llvm::APFloat(1.0), Value(), /*accumulate=*/false);
+             b.make<tile::DifferentialsOp>(p, dp, delta, at.count,
+                                           op.getScale());
+             b.make<tile::StoreOp>(dp, view);
            });
-           storeRows(b, o, out, at);
          });
-  b.make<memref::DeallocOp>(packedValues);
-  b.make<memref::DeallocOp>(finiteTiles);
+  values.release(b);
+}
+
+static void lowerWeighGrad(TileBuilder &b, ring::WeighGradOp op,
+                           const Shape &shape, Launcher launch) {
+  addToKeys(b, launch, "value_gradients", "pack_gradients", op.getWeights(),
+            op.getOutGrad(), KeySlice::of(op), op.getValueGrad(), shape);
+  differentiate(b, op, shape, launch);
+}
+
+static void lowerScoreGrad(TileBuilder &b, ring::ScoreGradOp op,
+                           const Shape &shape, Launcher launch) {
+  addToQueries(b, launch, "query_gradients", "pack_keys", op.getWeights(),
+               op.getKey(), KeySlice::of(op), op.getQueryGrad(), shape);
+  addToKeys(b, launch, "key_gradients", "pack_queries", op.getWeights(),
+            op.getQuery(), KeySlice::of(op), op.getKeyGrad(), shape);
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,11 +546,11 @@ static void lowerWeigh(TileBuilder &b, ring::WeighOp op, const Shape &shape,
 //===----------------------------------------------------------------------===//
 
 template <typename OpT>
-static void lowerStep(Lowering &lowering, OpT op, Value stored,
+static void lowerStep(Lowering &lowering, OpT op, Shape shape,
                       void (*lower)(TileBuilder &, OpT, const Shape &,
                                     Launcher)) {
   TileBuilder b(op.getLoc(), op);
-  lower(b, op, lowering.shapeOf(stored),
+  lower(b, op, shape,
         [&](StringRef name, Value tasks, Value order, const Operands &operands,
             Body body) {
           lowering.launch(b, name, tasks, order, operands, body);
@@ -362,17 +559,36 @@ static void lowerStep(Lowering &lowering, OpT op, Value stored,
 }
 
 void Lowering::lower(ring::ScoresOp op) {
-  lowerStep(*this, op, op.getInto(), lowerScores);
+  lowerStep(*this, op, shapeOf(op.getInto()), lowerScores);
 }
 
 void Lowering::lower(ring::ScoreOp op) {
-  lowerStep(*this, op, op.getScores(), lowerScore);
+  lowerStep(*this, op, shapeOf(op.getScores()), lowerScore);
 }
 
 void Lowering::lower(ring::SoftmaxOp op) {
-  lowerStep(*this, op, op.getScores(), lowerSoftmax);
+  lowerStep(*this, op, shapeOf(op.getScores()), lowerSoftmax);
 }
 
 void Lowering::lower(ring::WeighOp op) {
-  lowerStep(*this, op, op.getWeights(), lowerWeigh);
+  lowerStep(*this, op, shapeOf(op.getWeights()), lowerWeigh);
+}
+
+void Lowering::lower(ring::ProbabilitiesOp op) {
+  lowerStep(*this, op, shapeOf(op.getScores()), lowerProbabilities);
+}
+
+/// Blocks of weights are read by their columns, too.
+Shape Lowering::stripShapeOf(Value stored) {
+  Shape shape = shapeOf(stored);
+  shape.strip = options.strip;
+  return shape;
+}
+
+void Lowering::lower(ring::WeighGradOp op) {
+  lowerStep(*this, op, stripShapeOf(op.getWeights()), lowerWeighGrad);
+}
+
+void Lowering::lower(ring::ScoreGradOp op) {
+  lowerStep(*this, op, stripShapeOf(op.getWeights()), lowerScoreGrad);
 }

@@ -191,8 +191,9 @@ typedef struct burst_local_config {
   size_t size;
   int64_t num_ranks; /* required */
   /* A transfer ends no sooner than latency_seconds + bytes / bytes_per_second
-     after both sides have started it, or after the previous one from the same
-     source to the same destination has left. 0: as fast as memory. */
+     after both sides have started it. All that a rank sends shares its link
+     out, and all that it receives its link in: they take bytes_per_second each,
+     one message behind the other. 0: as fast as memory. */
   double latency_seconds;
   double bytes_per_second;
   /* Not 0: data is copied as late as is legal, when either side waits for it.
@@ -598,8 +599,8 @@ burst_error *burst_run_all(burst_program *program,
 
 /* Programs that were compiled, each with one reference held by the cache. The
    key is everything that decides the code: text, entry, processor, features,
-   and the dump directory. Threads that ask for the same key at the same time
-   compile once. Errors are not kept. */
+   what is left out, and the dump directory. Threads that ask for the same key
+   at the same time compile once. Errors are not kept. */
 typedef struct burst_cache burst_cache;
 
 burst_error *burst_cache_create(burst_cache **cache);
@@ -623,6 +624,17 @@ typedef struct burst_compile_config {
      PTX, for all later ones, of the first. NULL: "sm_80" and the GPUs found
      here. The processor is that of the host. */
   const char *architectures;
+  /* Optimisations that are left out, to measure what each saves, as in
+     "overlap,dropping". NULL: none. Results and proof are the same:
+
+       overlap       a transfer and what could hide it follow each other
+       dropping      what the mask does not need is sent and computed, too
+       local_tiling  scores of a whole slice are kept, and not those of tiles;
+                     not of "cuda"
+
+     Global attention optimisation is left out by the strategy ring_scores. The
+     first two want attention over global tensors, not the program of a rank. */
+  const char *without;
 } burst_compile_config;
 
 /* Compiles a function of a module in MLIR's text: burst.attention over global
@@ -684,16 +696,21 @@ typedef struct burst_axis {
                 do, and what belongs to them (few queries, a long cache);
                 double_ring_kv, double_ring_q: of a sequence over two axes, the
                 same round the ranks of the last axis (a node) while shards of
-                other nodes are on their way;
+                other nodes are on their way; bi_ring_kv, bi_ring_q: the same
+                in both directions of a ring at once, in half of the turns, at
+                most 2048 ranks, never chosen;
                 direct_kv, direct_q: the same as in a ring, but straight from
                 their owners and only to who needs them (masks that are no
-   band); all_gather: each rank gathers keys and values (few ranks, short
-                sequences: it holds all of them); gather_q: each rank gathers
-                queries and attends its own keys, states return to their owners
-                (decode: a few queries, a long cache); ulysses: an all-to-all
-   shards heads in place of the sequence, which the ranks must divide; alone, or
-   along the last axes around another strategy: "ulysses on [1], ring_kv on
-   [0]"; ring_scores: a baseline, forward only, and never chosen
+                band); all_gather: each rank gathers keys and values (few ranks,
+                short sequences: it holds all of them); gather_q: each rank
+                gathers queries and attends its own keys, states return to their
+                owners (decode: a few queries, a long cache); ulysses: an
+                all-to-all shards heads in place of the sequence, which the
+                ranks must divide; alone, or along the last axes around another
+                strategy: "ulysses on [1], ring_kv on [0]"; ring_scores: a
+                baseline without online softmax, never chosen; its backward pass
+                makes the probabilities of the forward pass anew, of lse, and
+                takes no softcap
 
    What names take are tables: ids of i32, others of the type of lse. A mask or
    a score has each name that takes one at most once.
@@ -743,15 +760,36 @@ enum {
                               what each strategy would have cost, for people */
   BURST_EXPLAIN_PLAN = 1,  /* what each rank sends and holds, in JSON, as
                               `ring-plan` prints it */
-  BURST_EXPLAIN_SVG = 2    /* the table as a picture */
+  BURST_EXPLAIN_SVG = 2,   /* the table as a picture */
+  BURST_EXPLAIN_TIME = 3,  /* how long it would take on a machine, where ranks
+                              wait and what limits, as `burst-simulate` says
+                              it, for people */
+  BURST_EXPLAIN_TIME_JSON = 4,    /* the same in JSON */
+  BURST_EXPLAIN_TIMELINE = 5,     /* when ranks compute and send, a trace for
+                                     Perfetto */
+  BURST_EXPLAIN_TIMELINE_SVG = 6, /* the same as a picture */
+  BURST_EXPLAIN_COMPARISON = 7    /* how long each strategy would take, or what
+                                     else `compare` says, for people */
 };
 
 typedef struct burst_explain_config {
   size_t size;
-  int64_t what;      /* BURST_EXPLAIN_TABLE, ... */
-  int64_t max_ranks; /* of a table or a picture, to show the first of them; 0:
-                        16, and a summary of more than 64; a plan has all */
-  const char *name;  /* of the text in locations; NULL: "text" */
+  int64_t what;        /* BURST_EXPLAIN_TABLE, ... */
+  int64_t max_ranks;   /* of a table, a picture or a timeline, to show the first
+                          of them; 0: 16, and of a table a summary of more than
+                          64; else it must be 0 */
+  const char *name;    /* of the text in locations; NULL: "text" */
+  const char *without; /* as in burst_compile_config; a schedule knows no
+                          local_tiling */
+  const char *machine; /* whose time is told: the text of a module of which
+                          `#dlti.target_system_spec` describes it, as those of
+                          machines/; NULL: what the text itself says, then an
+                          accelerator of 600 TFLOP/s behind 400 Gbit/s.
+                          Strategies are chosen for it too */
+  const char *compare; /* of a comparison, what is varied: "strategies",
+                          "orders" and "placements" of the grid's axes over
+                          nodes, several as "strategies,orders"; NULL:
+                          "strategies". Else it must be NULL */
 } burst_explain_config;
 
 /* Tells of the programs of a module as burst_compile_text takes it, for any

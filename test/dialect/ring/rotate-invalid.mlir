@@ -412,3 +412,139 @@ func.func @yield() {
   // expected-error @below {{expects parent op to be one of 'ring.rotate, ring.gather'}}
   ring.yield
 }
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c4(%k: !kv, %n: index, %reach: tensor<8x3x2xindex>) {
+  // expected-error @below {{needs a reach of 8x2x2, parts and segments of its layout, got: 'tensor<8x3x2xindex>'}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> bidirectional
+      reach %reach : tensor<8x3x2xindex> : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c4(%k: !kv, %n: index, %reach: tensor<8x2x2xindex>) {
+  // expected-error @below {{goes in both directions, and takes no step}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> bidirectional
+      reach %reach by %n : tensor<8x2x2xindex> : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c7(%k: !kv, %n: index) {
+  // expected-error @below {{is bidirectional, which is no direct one}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> direct bidirectional
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c7(%k: !kv, %n: index, %c: i1) {
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@mesh, 0> bidirectional
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    scf.if %c {
+      // expected-error @below {{is in the region of a bidirectional one, of which there are no nests}}
+      ring.rotate (%kt dims [1]) of <zigzag over 8>[%owner] extent %n channel <@mesh[1], 3>
+          : (!kv) -> () {
+      ^bb0(%inner: index, %ki: !kv):
+        ring.yield
+      }
+    }
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x4)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c7(%k: !kv, %n: index) {
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@mesh[0], 0> stride 4
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    // expected-error @below {{is bidirectional, which is no ring of a nest}}
+    ring.rotate (%kt dims [1]) of <zigzag over 8>[%owner] extent %n channel <@mesh[1], 3> bidirectional
+        : (!kv) -> () {
+    ^bb0(%inner: index, %ki: !kv):
+      ring.yield
+    }
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate_c5(%k: !kv, %n: index) {
+  // expected-error @below {{is one ring of all ranks, of which neighbours are 1 apart, got: stride 3}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 0> stride 3 bidirectional
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @rotate(%k: !kv, %n: index) {
+  // expected-error @below {{takes several channels, of which the last has no number: #ring.channel<@cp, 9223372036854775804>}}
+  ring.rotate (%k dims [1]) of <zigzag over 8>[%n] extent %n channel <@cp, 9223372036854775804> bidirectional
+      : (!kv) -> () {
+  ^bb0(%owner: index, %kt: !kv):
+    ring.yield
+  }
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 8)
+
+!kv = tensor<1x32x2x16xf32>
+
+func.func @apart(%k: !kv) -> !kv attributes {ring.grid = @cp} {
+  // expected-error @below {{'ring.apart' must be the number of an attend, got: 0}}
+  %z = ring.zero %k {ring.apart = 0 : i64} : !kv -> !kv
+  return %z : !kv
+}

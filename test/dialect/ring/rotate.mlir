@@ -59,3 +59,16 @@ func.func @nothing(%q: !kv, %r: index, %n: index) {
   }
   return
 }
+
+// In both directions at once.
+//
+// CHECK-LABEL: func @both
+// CHECK: ring.rotate(%{{.*}} dims [1]) of <zigzag over 8>[%{{.*}}] extent %{{.*}} channel <@cp, 0> bidirectional reach %{{.*}} : tensor<8x2x2xindex> : (tensor<1x32x2x16xf32>) -> () {
+func.func @both(%q: !kv, %r: index, %n: index, %reach: tensor<8x2x2xindex>) {
+  ring.rotate (%q dims [1]) of <zigzag over 8>[%r] extent %n channel <@cp, 0> bidirectional
+      reach %reach : tensor<8x2x2xindex> : (!kv) -> () {
+  ^bb0(%owner: index, %qt: !kv):
+    ring.yield
+  }
+  return
+}

@@ -115,3 +115,138 @@ func.func @weigh_c1(%p: tensor<1x4x8x32xf32>, %v: tensor<1x8x3x16xf32>, %r: inde
       : tensor<1x4x8x32xf32>, tensor<1x8x3x16xf32>, tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
   return
 }
+
+// -----
+
+func.func @probabilities_c1(%s: tensor<1x4x8x32xf32>, %lse: tensor<1x4x9xf32>) {
+  // expected-error @below {{lse must be (batch, heads, sequence) of 'tensor<1x4x8x32xf32>', got: 'tensor<1x4x9xf32>'}}
+  %p = ring.probabilities %s, %lse : tensor<1x4x8x32xf32>, tensor<1x4x9xf32>
+  return
+}
+
+// -----
+
+func.func @probabilities_c1(%s: tensor<1x4x8x32xf32>, %lse: tensor<1x4x8xf64>) {
+  // expected-error @below {{lse must be (batch, heads, sequence) of 'tensor<1x4x8x32xf32>', got: 'tensor<1x4x8xf64>'}}
+  %p = ring.probabilities %s, %lse : tensor<1x4x8x32xf32>, tensor<1x4x8xf64>
+  return
+}
+
+// -----
+
+func.func @probabilities_form(%s: tensor<1x4x8x32xf32>, %lse: memref<1x4x8xf32>) {
+  // expected-error @below {{works on tensors or on buffers, got both}}
+  %p = ring.probabilities %s, %lse : tensor<1x4x8x32xf32>, memref<1x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @weigh_grad_c1(%do: tensor<1x8x4x16xf32>, %delta: tensor<1x4x8xf32>, %v: tensor<1x8x2x16xf32>,
+                         %r: index, %n: index, %p: tensor<1x4x9x32xf32>) {
+  // expected-error @below {{scores must be (batch, heads, sequence, keys) of 'tensor<1x8x4x16xf32>' in 'f32', got: 'tensor<1x4x9x32xf32>'}}
+  %p1, %dv = ring.weigh_grad (%do, %delta), (%v at %r) of <contiguous over 4> extent %n into %p, %v scale 0.5
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x8x2x16xf32>, tensor<1x4x9x32xf32>,
+        tensor<1x8x2x16xf32>
+  return
+}
+
+// -----
+
+func.func @weigh_grad_c1(%do: tensor<1x8x4x16xf32>, %delta: tensor<1x8x4xf32>, %v: tensor<1x8x2x16xf32>,
+                         %r: index, %n: index, %p: tensor<1x4x8x32xf32>) {
+  // expected-error @below {{delta must be (batch, heads, sequence) of 'tensor<1x4x8x32xf32>', got: 'tensor<1x8x4xf32>'}}
+  %p1, %dv = ring.weigh_grad (%do, %delta), (%v at %r) of <contiguous over 4> extent %n into %p, %v scale 0.5
+      : tensor<1x8x4x16xf32>, tensor<1x8x4xf32>, tensor<1x8x2x16xf32>, tensor<1x4x8x32xf32>,
+        tensor<1x8x2x16xf32>
+  return
+}
+
+// -----
+
+func.func @weigh_grad_c1(%do: tensor<1x8x4x16xf32>, %delta: tensor<1x4x8xf32>, %v: tensor<1x8x3x16xf32>,
+                         %r: index, %n: index, %p: tensor<1x4x8x32xf32>) {
+  // expected-error @below {{the value must have the element type, batch and head dim of 'tensor<1x8x4x16xf32>', and heads of which that has a multiple, got: 'tensor<1x8x3x16xf32>'}}
+  %p1, %dv = ring.weigh_grad (%do, %delta), (%v at %r) of <contiguous over 4> extent %n into %p, %v scale 0.5
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x8x3x16xf32>, tensor<1x4x8x32xf32>,
+        tensor<1x8x3x16xf32>
+  return
+}
+
+// -----
+
+func.func @weigh_grad_c1(%do: tensor<1x8x4x16xbf16>, %delta: tensor<1x4x8xf32>, %v: tensor<1x8x2x16xbf16>,
+                         %r: index, %n: index, %p: tensor<1x4x8x32xf32>, %dv0: tensor<1x8x2x16xf64>) {
+  // expected-error @below {{a gradient by 'tensor<1x8x2x16xbf16>' must have its shape, in 'f32', got: 'tensor<1x8x2x16xf64>'}}
+  %p1, %dv = ring.weigh_grad (%do, %delta), (%v at %r) of <contiguous over 4> extent %n into %p, %dv0 scale 0.5
+      : tensor<1x8x4x16xbf16>, tensor<1x4x8xf32>, tensor<1x8x2x16xbf16>, tensor<1x4x8x32xf32>,
+        tensor<1x8x2x16xf64>
+  return
+}
+
+// -----
+
+func.func @weigh_grad_c1(%do: tensor<1x8x4x16xf32>, %delta: tensor<1x4x8xf32>, %v: tensor<1x32x2x16xf32>,
+                         %r: index, %n: index, %p: tensor<1x4x8x32xf32>) {
+  // expected-error @below {{works on shards of one owner, got the layout of a gathered tensor}}
+  %p1, %dv = ring.weigh_grad (%do, %delta), (%v at %r) of <contiguous over 4, all> extent %n into %p, %v scale 0.5
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x32x2x16xf32>, tensor<1x4x8x32xf32>,
+        tensor<1x32x2x16xf32>
+  return
+}
+
+// -----
+
+func.func @weigh_grad_c2(%do: tensor<1x8x4x16xf32>, %delta: tensor<1x4x8xf32>, %v: tensor<1x8x2x16xf32>,
+                         %r: index, %n: index, %p: tensor<1x4x8x32xf32>) {
+  // expected-error @below {{scale must be finite, got: 0x7FF0000000000000}}
+  %p1, %dv = ring.weigh_grad (%do, %delta), (%v at %r) of <contiguous over 4> extent %n into %p, %v
+      scale 0x7FF0000000000000
+      : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x8x2x16xf32>, tensor<1x4x8x32xf32>,
+        tensor<1x8x2x16xf32>
+  return
+}
+
+// -----
+
+func.func @score_grad_c1(%u: tensor<1x4x8x32xf32>, %q: tensor<1x9x4x16xf32>, %k: tensor<1x8x2x16xf32>,
+                         %r: index, %n: index) {
+  // expected-error @below {{scores must be (batch, heads, sequence, keys) of 'tensor<1x9x4x16xf32>'}}
+  %dq, %dk = ring.score_grad %u, %q, (%k at %r) of <contiguous over 4> extent %n into %q, %k
+      : tensor<1x4x8x32xf32>, tensor<1x9x4x16xf32>, tensor<1x8x2x16xf32>, tensor<1x9x4x16xf32>,
+        tensor<1x8x2x16xf32>
+  return
+}
+
+// -----
+
+func.func @score_grad_c1(%u: tensor<1x4x8x32xf32>, %q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x12xf32>,
+                         %r: index, %n: index) {
+  // expected-error @below {{the key must have the element type, batch and head dim of 'tensor<1x8x4x16xf32>', and heads of which that has a multiple, got: 'tensor<1x8x2x12xf32>'}}
+  %dq, %dk = ring.score_grad %u, %q, (%k at %r) of <contiguous over 4> extent %n into %q, %k
+      : tensor<1x4x8x32xf32>, tensor<1x8x4x16xf32>, tensor<1x8x2x12xf32>, tensor<1x8x4x16xf32>,
+        tensor<1x8x2x12xf32>
+  return
+}
+
+// -----
+
+func.func @score_grad_c1(%u: tensor<1x4x8x32xf32>, %q: tensor<1x8x4x16xf32>, %k: tensor<1x8x2x16xf32>,
+                         %r: index, %n: index, %dq0: tensor<1x8x2x16xf32>) {
+  // expected-error @below {{a gradient by 'tensor<1x8x4x16xf32>' must have its shape, in 'f32', got: 'tensor<1x8x2x16xf32>'}}
+  %dq, %dk = ring.score_grad %u, %q, (%k at %r) of <contiguous over 4> extent %n into %dq0, %k
+      : tensor<1x4x8x32xf32>, tensor<1x8x4x16xf32>, tensor<1x8x2x16xf32>, tensor<1x8x2x16xf32>,
+        tensor<1x8x2x16xf32>
+  return
+}
+
+// -----
+
+func.func @score_grad_tied(%u: tensor<1x4x8x32xf32>, %q: tensor<1x8x4x16xf32>, %r: index, %n: index) {
+  // expected-error @below {{must give what has the types of what it updates, got: 'tensor<1x8x4x16xf32>' to 'tensor<1x?x4x16xf32>'}}
+  %dq, %dk = "ring.score_grad"(%u, %q, %q, %r, %n, %q, %q)
+      <{keyLayout = #ring.layout<contiguous over 4>}>
+      : (tensor<1x4x8x32xf32>, tensor<1x8x4x16xf32>, tensor<1x8x4x16xf32>, index, index,
+         tensor<1x8x4x16xf32>, tensor<1x8x4x16xf32>) -> (tensor<1x?x4x16xf32>, tensor<1x8x4x16xf32>)
+  return
+}

@@ -83,7 +83,8 @@ def demo(root):
 def check(path, root, only_demo):
     failures = 0
     with tempfile.TemporaryDirectory() as directory:
-        os.symlink(os.path.join(root, "examples"), os.path.join(directory, "examples"))
+        for folder in ("examples", "machines"):
+            os.symlink(os.path.join(root, folder), os.path.join(directory, folder))
         count = 0
         for first, lines in blocks(path):
             for command, shown in commands(lines):

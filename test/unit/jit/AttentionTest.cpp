@@ -113,13 +113,45 @@ TEST(Attention, scoresThatAreStored) {
   expectRuns(attention);
 }
 
+TEST(Attention, withoutOptimisations) {
+  burst_attention attention = smallAttention();
+  auto config = api::make<burst_compile_config>();
+  for (const char *names : {"overlap", "dropping", "local_tiling",
+                            "local_tiling,overlap,dropping", ""}) {
+    config.without = names;
+    api::Program program = compiled(attention, config);
+    ASSERT_TRUE(program.get());
+    EXPECT_EQ(program.proof(), BURST_PROOF_ALL_RANKS);
+    Problem problem(attention);
+    expectSuccess(problem.run(program));
+    problem.expectResults();
+  }
+  config.without = "overlap,fusion";
+  auto refused = api::Program::compile(attention, config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), BURST_INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error().message(),
+            "burst_compile_config: without 'fusion', which is not known; there "
+            "are: overlap, dropping, local_tiling");
+  config.without = "local_tiling";
+  config.target = "cuda";
+  refused = api::Program::compile(attention, config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "burst_compile_config: without 'local_tiling', which kernels of "
+            "GPUs always have; there are: overlap, dropping");
+}
+
 /// Forward, then backward, on one problem.
-static void expectBackwardRuns(burst_attention attention, int64_t queries = 0,
-                               int64_t keys = 0) {
+static void
+expectBackwardRuns(burst_attention attention, int64_t queries = 0,
+                   int64_t keys = 0,
+                   std::initializer_list<const char *> strategies = {
+                       "ring_kv", "ring_q", "all_gather"}) {
   Problem problem(attention, queries, keys);
   api::Program forward = compiled(attention);
   attention.pass = problem.attention.pass = BURST_BACKWARD;
-  for (const char *strategy : {"ring_kv", "ring_q", "all_gather"}) {
+  for (const char *strategy : strategies) {
     attention.strategy = strategy;
     api::Program backward = compiled(attention);
     if (!forward.get() || !backward.get())
@@ -131,6 +163,24 @@ static void expectBackwardRuns(burst_attention attention, int64_t queries = 0,
     expectSuccess(problem.run(backward));
     problem.expectGradients();
   }
+}
+
+TEST(Attention, gradientsOfScoresThatAreStored) {
+  burst_attention attention = smallAttention();
+  for (const char *score :
+       {static_cast<const char *>(nullptr), "alibi", "[bias, alibi]"}) {
+    attention.score = score;
+    expectBackwardRuns(attention, 0, 0, {"ring_scores"});
+  }
+  attention.score = "softcap<1.5>";
+  attention.pass = BURST_BACKWARD;
+  attention.strategy = "ring_scores";
+  api::Result<api::Program> refused = api::Program::compile(attention);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find(
+                "has no backward pass through a score whose derivative reads"),
+            std::string::npos)
+      << refused.error().message();
 }
 
 TEST(Attention, backward) {
@@ -160,7 +210,7 @@ TEST(Attention, strategiesOfTwoAxes) {
   for (const char *strategy :
        {"ulysses on [1], ring_kv on [0]", " ulysses on [ 1 ] , all_gather",
         "ulysses on [1]", "ulysses", "double_ring_kv", "double_ring_q",
-        "gather_q", "direct_kv", "direct_q"}) {
+        "gather_q", "direct_kv", "direct_q", "bi_ring_kv", "bi_ring_q"}) {
     attention.strategy = strategy;
     attention.pass = BURST_FORWARD;
     Problem problem(attention);
@@ -315,7 +365,8 @@ TEST(Attention, namesInTheText) {
   EXPECT_EQ(strategy(nullptr), "none");
   for (std::string name :
        {"ring_kv", "ring_q", "ring_scores", "all_gather", "gather_q",
-        "direct_kv", "direct_q", "double_ring_kv", "double_ring_q", "ulysses"})
+        "direct_kv", "direct_q", "double_ring_kv", "double_ring_q",
+        "bi_ring_kv", "bi_ring_q", "ulysses"})
     EXPECT_EQ(strategy(name.c_str()), "<" + name + ">");
 }
 
@@ -552,9 +603,8 @@ TEST(Attention, strategiesThatCannotBeCompiled) {
   const std::pair<const char *, const char *> refused[] = {
       {"best",
        "the strategy best, which is not known: leave it out, or pin one "
-       "of ring_kv, ring_q, direct_kv, direct_q, all_gather, gather_q, "
-       "ring_scores, "
-       "ulysses"},
+       "of ring_kv, ring_q, bi_ring_kv, bi_ring_q, direct_kv, direct_q, "
+       "all_gather, gather_q, ring_scores, ulysses"},
       {"ulysses on [1]",
        "the strategy ulysses on [1], on axis 1, over which the sequence is not "
        "sharded"}};

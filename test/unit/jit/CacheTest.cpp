@@ -38,6 +38,12 @@ TEST_F(Cached, theKeyIsWhatDecidesTheCode) {
   EXPECT_EQ(cache->hits(), 0);
   // The name appears in errors only.
   config.features = nullptr;
+  config.without = "overlap,dropping";
+  api::Program without = compiled(attention, config);
+  EXPECT_NE(without.get(), first.get());
+  config.without = "dropping,overlap";
+  EXPECT_EQ(compiled(attention, config).get(), without.get());
+  config.without = nullptr;
   config.name = "other";
   EXPECT_EQ(compiled(attention, config).get(), first.get());
 }

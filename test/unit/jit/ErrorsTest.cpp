@@ -137,7 +137,7 @@ TEST(Errors, ofTheConfig) {
   config.size = 4;
   EXPECT_EQ(refuse(two, config).message,
             "burst_compile_config: size 4, wanted a multiple of 8 from 8 to "
-            "72");
+            "80");
   // What is not covered is not read.
   config.size = offsetof(burst_compile_config, dump_directory);
   EXPECT_TRUE(compiled(two, config).get());

@@ -52,6 +52,81 @@ TEST(Explain, plansAreJson) {
   EXPECT_GT(plan["per_rank"][1]["bytes_sent"], 0);
 }
 
+TEST(Explain, tellsTheTimeOnAMachine) {
+  auto config = api::make<burst_explain_config>();
+  config.machine =
+      "module attributes {dlti.target_system_spec = #dlti.target_system_spec<"
+      "\"burst\" = #dlti.target_device_spec<\"burst.flops\" = 1.0e9 : f64, "
+      "\"burst.peak\" = 2.0e9 : f64>>} {}";
+  auto ask = [&](int64_t what) {
+    config.what = what;
+    auto told = api::explain(attentionOn(4), config);
+    if (!told)
+      ADD_FAILURE() << told.error().message();
+    return told ? *told : std::string();
+  };
+  auto time = nlohmann::json::parse(ask(BURST_EXPLAIN_TIME_JSON));
+  // Half of the pairs of 2048 positions, 16 operations each, over 4 ranks; less
+  // than half, since partial tiles are computed in full.
+  double atBest = 2048.0 * 2048 * 16 / 2 / 4 / 1e9;
+  EXPECT_GT(time["seconds"], atBest);
+  EXPECT_LT(time["seconds"], 1.1 * atBest);
+  EXPECT_LT(time["share_of_peak"], 0.5);
+  EXPECT_TRUE(contains(ask(BURST_EXPLAIN_TIME), "limited by computation"));
+  EXPECT_TRUE(contains(ask(BURST_EXPLAIN_COMPARISON), "all_gather"));
+  config.compare = "strategies,orders";
+  EXPECT_TRUE(contains(ask(BURST_EXPLAIN_COMPARISON), "all_gather, zigzag"));
+  config.compare = nullptr;
+  EXPECT_TRUE(contains(ask(BURST_EXPLAIN_TIMELINE_SVG), "<svg"));
+  auto trace = nlohmann::json::parse(ask(BURST_EXPLAIN_TIMELINE));
+  EXPECT_FALSE(trace["traceEvents"].empty());
+  config.max_ranks = 3;
+  config.what = BURST_EXPLAIN_TIME;
+  auto refused = api::explain(attentionOn(4), config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "burst_explain_config: max_ranks: 3, wanted 0: a time has all "
+            "ranks");
+  config.max_ranks = 0;
+  config.machine = "module {}";
+  refused = api::explain(attentionOn(4), config);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(
+      contains(std::string(refused.error().message()), "describes no machine"))
+      << refused.error().message();
+}
+
+TEST(Explain, withoutOptimisations) {
+  auto config = api::make<burst_explain_config>();
+  config.what = BURST_EXPLAIN_PLAN;
+  auto sent = [&](const char *without) {
+    config.without = without;
+    auto told = api::explain(attentionOn(3), config);
+    if (!told) {
+      ADD_FAILURE() << told.error().message();
+      return 0;
+    }
+    int bytes = 0;
+    auto plan = nlohmann::json::parse(*told);
+    for (const auto &rank : plan["per_rank"])
+      bytes += rank["bytes_sent"].get<int>();
+    return bytes;
+  };
+  EXPECT_EQ(sent("overlap"), sent(nullptr));
+  EXPECT_GT(sent("overlap,dropping"), sent(nullptr));
+  config.without = "local_tiling";
+  auto refused = api::explain(attentionOn(3), config);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), BURST_INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error().message(),
+            "burst_explain_config: without 'local_tiling', which is no part of "
+            "a schedule; there are: overlap, dropping");
+  config.what = BURST_EXPLAIN_TABLE;
+  config.without = "dropping";
+  EXPECT_TRUE(contains(*api::explain(attentionOn(3), config),
+                       "that it rules out are computed too"));
+}
+
 TEST(Explain, drawsPictures) {
   std::string picture = tell(attentionOn(2), BURST_EXPLAIN_SVG);
   EXPECT_EQ(picture.find("<svg"), 0u) << picture.substr(0, 80);
@@ -70,12 +145,26 @@ TEST(Explain, refusals) {
   EXPECT_EQ(
       told.error().message(),
       "text: no function with burst.attention, nor the program of a rank");
-  config.what = 3;
+  config.what = BURST_EXPLAIN_COMPARISON + 1;
   told = api::explain(attentionOn(2), config);
   ASSERT_FALSE(told);
   EXPECT_EQ(told.error().message(),
-            "burst_explain_config: what: 3, wanted BURST_EXPLAIN_TABLE, _PLAN "
-            "or _SVG");
+            "burst_explain_config: what: 8, wanted BURST_EXPLAIN_TABLE, _PLAN, "
+            "_SVG, _TIME, _TIME_JSON, _TIMELINE, _TIMELINE_SVG or _COMPARISON");
+  config.what = BURST_EXPLAIN_COMPARISON;
+  config.compare = "orders,masks";
+  told = api::explain(attentionOn(2), config);
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().message(),
+            "burst_explain_config: compare: 'masks', wanted strategies, orders "
+            "or placements");
+  config.what = BURST_EXPLAIN_TIME;
+  told = api::explain(attentionOn(2), config);
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().message(),
+            "burst_explain_config: compare: 'orders,masks', wanted NULL: what "
+            "is told is no comparison");
+  config.compare = nullptr;
   config.what = BURST_EXPLAIN_PLAN;
   config.max_ranks = 4;
   told = api::explain(attentionOn(2), config);

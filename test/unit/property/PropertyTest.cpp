@@ -73,7 +73,7 @@ private:
   int64_t leastTravel(const Trial::Attention &attention, StringRef name);
   bool needs(const std::vector<bool> &kept, int64_t rank,
              const Segment &segment, bool movesQueries);
-  int64_t travel(const std::vector<bool> &kept, int64_t step,
+  int64_t travel(const std::vector<bool> &kept, int64_t step, int64_t farthest,
                  bool movesQueries);
   int64_t gathered(const std::vector<bool> &kept, bool movesQueries);
   Layout layout();
@@ -173,8 +173,8 @@ void Check::compareWithOracle(const Trial::Attention &attention,
 
 void Check::compareTraffic() {
   expectPlanned(many);
-  // A double buffer for each ring.
-  int64_t most = problem.innerRanks == 0 ? 2 : 4;
+  // A double buffer for each ring, or direction.
+  int64_t most = many.hasSeveralRings() ? 4 : 2;
   for (size_t rank = 0; rank < many.traffic.size(); ++rank)
     EXPECT_LE(many.traffic[rank].peakSlices, most) << "rank " << rank;
 }
@@ -216,14 +216,14 @@ int64_t Check::gathered(const std::vector<bool> &kept, bool movesQueries) {
 /// Positions times hops, where every segment goes by `step` until the last rank
 /// that needs it has it.
 int64_t Check::travel(const std::vector<bool> &kept, int64_t step,
-                      bool movesQueries) {
+                      int64_t farthest, bool movesQueries) {
   const oracle::Sizes &sizes = problem.sizes;
   int64_t parts = problem.ranks, sum = 0;
   int64_t moving = movesQueries ? sizes.queries : sizes.keys;
   for (int64_t owner = 0; owner < parts; ++owner)
     for (const Segment &segment : layout().segments(owner, moving)) {
       int64_t reach = 0;
-      for (int64_t hop = 1; hop < parts; ++hop)
+      for (int64_t hop = 1; hop <= farthest; ++hop)
         if (needs(kept, (owner + hop * step) % parts, segment, movesQueries))
           reach = hop;
       sum += reach * segment.count;
@@ -287,8 +287,12 @@ int64_t Check::leastTravel(const Trial::Attention &attention, StringRef name) {
             least, travelNested(kept, outerStep, innerStep, movesQueries));
     return least;
   }
-  return std::min(travel(kept, 1, movesQueries),
-                  travel(kept, problem.ranks - 1, movesQueries));
+  int64_t back = problem.ranks - 1;
+  if (name.starts_with("bi_"))
+    return travel(kept, 1, back / 2, movesQueries) +
+           travel(kept, back, problem.ranks / 2, movesQueries);
+  return std::min(travel(kept, 1, back, movesQueries),
+                  travel(kept, back, back, movesQueries));
 }
 
 /// Takes what all-to-alls send out of what was sent: of each tensor that they

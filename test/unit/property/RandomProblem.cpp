@@ -363,9 +363,10 @@ std::string Drawing::attention(int64_t index) {
   std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
                             index, clauses(/*hasScore=*/true, scoreCaptures));
   if (problem.members > 1 || dice.chance(90)) {
-    std::string strategy = dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv",
-                                      "all_gather", "all_gather", "gather_q",
-                                      "direct_q", "direct_kv", "ring_scores"});
+    std::string strategy =
+        dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
+                   "all_gather", "gather_q", "direct_q", "direct_kv",
+                   "bi_ring_q", "bi_ring_kv", "ring_scores"});
     if (problem.innerRanks != 0 && dice.chance(70))
       strategy = dice.pick({"double_ring_q", "double_ring_kv"});
     if (kind == For::Gpus && strategy == "ring_scores")
@@ -499,10 +500,15 @@ RandomProblem Drawing::drawBackward(Scores scores) {
                   "%do{}\n{}",
                   fmt::join(names, ", %"), hasLseGrad ? ", %dl" : "", common);
     if (problem.members > 1 || dice.chance(80)) {
-      std::string strategy = dice.pick({"ring_q", "ring_kv", "all_gather",
-                                        "gather_q", "direct_q", "direct_kv"});
+      std::string strategy =
+          dice.pick({"ring_q", "ring_kv", "all_gather", "gather_q", "direct_q",
+                     "direct_kv", "bi_ring_q", "bi_ring_kv"});
       if (problem.innerRanks != 0 && dice.chance(70))
         strategy = dice.pick({"double_ring_q", "double_ring_kv"});
+      // Which has no kernels for GPUs, and no derivatives of most scores.
+      bool isScored = common.find("    score") != std::string::npos;
+      if (kind != For::Gpus && !isScored && dice.chance(25))
+        strategy = "ring_scores";
       ops += format("    strategy <{}>\n", problem.strategy(strategy));
     }
     if (!wanted.empty())

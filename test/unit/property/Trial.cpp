@@ -132,24 +132,13 @@ static std::string text(const Counterexample &counterexample) {
          std::to_string(counterexample.hop) + ": " + counterexample.message;
 }
 
-/// Whether it has a channel of some of the axes of the sequence.
-bool Trial::isNest() {
-  RankGroup sequence = ring::shardingOf(program).sequence;
+/// Inner rings, and the second direction, have channels behind the others.
+bool Trial::hasSeveralRings() {
   return program
       .walk([&](ring::TransferOpInterface op) {
-        RankGroup group = ring::groupOf(program, op.getChannel().getAxes());
-        return !op.isAllToAll() && group != sequence ? WalkResult::interrupt()
-                                                     : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// Whether shards that a mask needs come straight from their owners.
-bool Trial::isDirect() {
-  return program
-      .walk([&](func::CallOp call) {
-        return call.getCallee().contains("_direct") ? WalkResult::interrupt()
-                                                    : WalkResult::advance();
+        return op.getChannel().getIndex() > ring::exchangeChannel
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -164,11 +153,12 @@ bool Trial::prove() {
 }
 
 /// What is right is proved for every number of ranks, but for stored scores,
-/// rings in rings, and what is direct.
+/// rings in rings and those in both directions.
 /// By the contract alone as many pairs are counted as by a simulation, but
 /// where two passes are twins: it counts those once.
 bool Trial::proveForAll() {
-  proof::Verdict verdict = proof::proveForAll(program, !problem.drop);
+  proof::Verdict verdict =
+      proof::proveForAll(program, {/*allowEmpty=*/!problem.drop});
   // Passes that ask the same of the same arguments count as one attention.
   int64_t passes = 0, told = 0;
   function.walk([&](Operation *op) {
@@ -178,14 +168,14 @@ bool Trial::proveForAll() {
     told += attention.isForward + attention.isBackward;
   bool hasTwins = told < passes;
   if (!verdict.isProved())
-    return isa_and_present<ring::ScoresOp>(verdict.reason->op) || isNest() ||
-           isDirect() ||
+    return isa_and_present<ring::ScoresOp>(verdict.reason->op) ||
+           hasSeveralRings() ||
            fail("not proved for every number of ranks: " +
                 verdict.reason->text);
   Proof counted;
   if (auto broken =
           proof::checkContract(program, verdict.contract, verdict.attentions,
-                               globals, !problem.drop, counted))
+                               globals, {!problem.drop}, counted))
     return fail("tables break the contract: " + *broken);
   return hasTwins ||
          (counted.computed == proof.computed &&

@@ -32,6 +32,9 @@ public:
     return parse() && lower() && bind() && prove() && interpret(semantics);
   }
 
+  /// Whether it has a nest of rings, or rings in both directions.
+  bool hasSeveralRings();
+
   /// The attentions of the source, and their results among those of the
   /// function.
   struct Attention {
@@ -73,8 +76,6 @@ public:
 
 private:
   bool fail(const std::string &message);
-  bool isNest();
-  bool isDirect();
   bool proveForAll();
   bool guarded(llvm::function_ref<bool()> body);
 

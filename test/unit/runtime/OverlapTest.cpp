@@ -89,6 +89,31 @@ TEST(Overlap, LinksAreIndependent) {
   EXPECT_LT(seconds, 0.6);
 }
 
+TEST(Overlap, WhatARankSendsSharesItsLink) {
+  // Of 4 ranks each sends 100 ms of bytes to all others, at the same time.
+  Ranks ranks;
+  ranks.local.bytes_per_second = 4e6;
+  constexpr int64_t size = 100000;
+  std::vector<float> sent(4 * size), received(4 * 3 * size);
+  double seconds = secondsOf([&] {
+    ranks.run(
+        4, [&](burst_rank *rank, const burst_table *table, void *const *) {
+          int64_t r = table->index(rank), tokens[3];
+          for (int64_t i = 0; i < 3; ++i) {
+            burst_piece send = pieceOf(&sent[r * size], size);
+            burst_piece receive = pieceOf(&received[(3 * r + i) * size], size);
+            tokens[i] = shift(table, rank, i, (r + 1 + i) % 4, 1, &send,
+                              (r + 3 - i) % 4, 1, &receive);
+          }
+          for (int64_t token : tokens)
+            table->wait(rank, token);
+        });
+  });
+  ranks.expectSuccess();
+  EXPECT_GE(seconds, 0.3);
+  EXPECT_LT(seconds, 0.9);
+}
+
 TEST(Overlap, MessagesOnOneLinkShareIt) {
   // 3 messages of 100 ms each from rank 0 to rank 1; latency counts once.
   Ranks ranks;

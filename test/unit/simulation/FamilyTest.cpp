@@ -82,7 +82,8 @@ struct Shape {
 
 std::vector<Shape> allShapes() {
   std::vector<Shape> shapes;
-  for (const char *strategy : {"ring_kv", "ring_q", "all_gather"})
+  for (const char *strategy :
+       {"ring_kv", "ring_q", "direct_kv", "direct_q", "all_gather"})
     for (const char *mask : {"", "causal", "window<left = 11, right = 0>"})
       for (const char *order : {"contiguous", "zigzag", "striped"})
         for (bool isBackward : {false, true})
@@ -120,7 +121,7 @@ TEST(FamilyTest, FactsOfEveryConditionHaveAModel) {
     OwningOpRef<ModuleOp> module = lower(*context, problem);
     int64_t conditions = 0;
     auto verdict = proof::proveForAll(
-        getProgram(*module), /*allowEmpty=*/!shape.drop,
+        getProgram(*module), {/*allowEmpty=*/!shape.drop},
         [&](const proof::Condition &condition, const proof::Formula &facts,
             bool isShown) {
           ++conditions;
@@ -148,8 +149,7 @@ TEST(FamilyTest, PassesMayTurnByDifferentRings) {
         problem.queries = problem.keys = 34 * problem.parts;
         SCOPED_TRACE(problem.describe());
         OwningOpRef<ModuleOp> module = lower(*context, problem);
-        auto verdict =
-            proof::proveForAll(getProgram(*module), /*allowEmpty=*/false);
+        auto verdict = proof::proveForAll(getProgram(*module), {});
         EXPECT_TRUE(verdict.isProved())
             << (verdict.reason ? verdict.reason->text : "");
       }

@@ -137,6 +137,14 @@ const Mutation mutations[] = {
            s.onlyAt(0, s.gather, s.gather.getSegments()));
      },
      "which was not received"},
+    {"gathersTooMuch",
+     [](Schedule &s) {
+       OpBuilder builder(s.gather);
+       auto type = cast<RankedTensorType>(s.gather.getSegments().getType());
+       s.gather.getSegmentsMutable().assign(arith::ConstantOp::create(
+           builder, s.gather.getLoc(), DenseElementsAttr::get(type, true)));
+     },
+     "neither reads it nor sends it on; its flags must leave that out"},
     {"leavesTheOwnShardOut",
      [](Schedule &s) {
        s.gather.getSegmentsMutable().assign(

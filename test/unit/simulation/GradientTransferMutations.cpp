@@ -73,6 +73,10 @@ static bool sendOwnGradientsOnward(Backward &s) {
   return sendOwnPartOnward<ring::AddOp>(s, s.onwardSums);
 }
 
+static bool returnNoGradients(Backward &s) {
+  return returnNothing<ring::AddOp>(s, s.returnSums);
+}
+
 //===----------------------------------------------------------------------===//
 // What is sent
 //===----------------------------------------------------------------------===//
@@ -167,6 +171,16 @@ ArrayRef<GradientMutation> gradientTransferMutations() {
       {"no gradients are returned", neverReturn, "adds segments", "ring.add"},
       {"the own part is sent on too", sendOwnGradientsOnward,
        "what was added before", "ring.add"},
+      {"slices go a hop too far", with<sendSlicesFarther>,
+       "segment [01] of the shard of rank .* neither reads it nor sends it on",
+       "ring.start"},
+      {"gradients go a hop too far", with<sendPartialsFarther>,
+       "of a partial result of rank .* neither joins it nor sends it on",
+       "ring.start"},
+      {"gradients return to which nothing was added", returnNoGradients,
+       "receives segment 0 of its partial result from rank [0-9]+, in tensor "
+       "0, for which nothing was computed",
+       "ring.start"},
       {"a slice travels with what is of another owner", mixSlices,
        "sends (a tensor|the shard) of", "ring.start"},
       {"two tensors of a slice change places", swapTensorsOfSlice,

@@ -148,6 +148,15 @@ struct Emit {
                                        mlir::arith::CmpIPredicate::ne, a, b);
   }
   mlir::Value differs(mlir::Value a, int64_t b) { return differs(a, index(b)); }
+  /// An entry of a table of segments, which may be one for several owners or
+  /// segments.
+  mlir::Value entry(mlir::Value table, mlir::Value owner, mlir::Value turn,
+                    mlir::Value segment) {
+    auto type = mlir::cast<mlir::RankedTensorType>(table.getType());
+    mlir::Value at[] = {type.getDimSize(0) == 1 ? index(0) : owner, turn,
+                        type.getDimSize(2) == 1 ? index(0) : segment};
+    return mlir::tensor::ExtractOp::create(builder, loc, table, at);
+  }
   mlir::Value equals(mlir::Value a, int64_t b) {
     return mlir::arith::CmpIOp::create(
         builder, loc, mlir::arith::CmpIPredicate::eq, a, index(b));
@@ -260,6 +269,9 @@ void changeSegments(Ring &s, OpT op, Emit::Flag flag) {
   op.getSegmentsMutable().assign(table);
 }
 
+/// Segments of shards go a hop farther than they are needed.
+void sendFarther(Ring &s, ring::StartOp start);
+
 /// A way to break a schedule, and what the proof has to say of it.
 template <typename ScheduleT>
 struct MutationOf {
@@ -331,6 +343,32 @@ bool sendOwnPartOnward(Returning &s, llvm::ArrayRef<OpT> joins) {
   return true;
 }
 bool sendWithTheWrongLayout(Returning &s);
+/// A shard, or a partial result, goes on behind its last hop.
+bool sendSlicesFarther(Returning &s);
+bool sendPartialsFarther(Returning &s);
+/// Of a shard that stays with its owner, a partial result returns that nobody
+/// has computed, and is joined.
+template <typename OpT>
+bool returnNothing(Returning &s, llvm::ArrayRef<OpT> joins) {
+  auto staysHome = [&](int64_t owner) {
+    return llvm::none_of(
+        s.returns, [&](const Returning::Message &m) { return m.to == owner; });
+  };
+  int64_t owner = 0;
+  while (owner < s.parts && !staysHome(owner))
+    ++owner;
+  if (s.parts == 2 || owner == s.parts || !s.toOwner.getSegments())
+    return false;
+  auto alsoOfOwner = [&](auto op) {
+    changeSegments(s, op, [&](Emit &e, mlir::Value old, mlir::ValueRange at) {
+      return e.either(old, e.both(e.equals(at[0], owner), e.equals(at[1], 2)));
+    });
+  };
+  alsoOfOwner(s.toOwner);
+  for (OpT join : joins)
+    alsoOfOwner(join);
+  return true;
+}
 /// Two more partial results come than there is room for.
 bool holdTooMany(Returning &s);
 

@@ -9,6 +9,7 @@
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <gtest/gtest.h>
@@ -37,18 +38,25 @@ std::string Problem::text() const {
     grid += "x" + std::to_string(members);
     exchange = llvm::formatv("ulysses on [{0}], ", innerRanks == 0 ? 1 : 2);
   }
+  std::vector<std::string> gradients, types;
+  for (char name : wanted) {
+    gradients.push_back(std::string("%d") + name);
+    types.push_back(name == 'q' ? q : name == 'k' ? k : v);
+  }
+  std::string given = llvm::join(types, ", ");
   if (!backward.empty())
     return llvm::formatv(R"(
 shard.grid @cp(shape = {0})
 func.func @f(%q: {1}, %k: {2}, %v: {3}, %o: {4}, %lse: {5}, %do: {4})
-    -> ({1}, {2}, {3}) {{
+    -> ({10}) {{
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do {6} {7}
       sequence <@cp, {8}> strategy <{9}>
       : ({1}, {2}, {3}, {4}, {5}, {4}) -> ({1}, {2}, {3})
-  return %dq, %dk, %dv : {1}, {2}, {3}
+  return {11} : {10}
 })",
                          grid, q, k, v, o, lse, mask.empty() ? "" : "mask",
-                         mask, order, exchange + backward);
+                         mask, order, exchange + backward, given,
+                         llvm::join(gradients, ", "));
   return llvm::formatv(R"(
 shard.grid @cp(shape = {0})
 func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
@@ -69,12 +77,13 @@ std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
 
 std::string Problem::describe() const {
   return llvm::formatv(
-      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}", order,
+      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}{11}", order,
       mask.empty() ? "full" : mask, parts, queries, keys, drop ? ", drop" : "",
       overlap ? ", overlap" : "", backward.empty() ? ", " : ", backward ",
       backward.empty() ? forward : backward,
       members > 1 ? " x " + std::to_string(members) : "",
-      innerRanks == 0 ? "" : " in rings of " + std::to_string(innerRanks));
+      innerRanks == 0 ? "" : " in rings of " + std::to_string(innerRanks),
+      wanted == "qkv" ? "" : " of " + wanted);
 }
 
 std::unique_ptr<MLIRContext> makeContext() {
@@ -150,13 +159,12 @@ bool isProvedForAll(ModuleOp module, const ProofOptions &options,
                     Proof *proof) {
   func::FuncOp program = getProgram(module);
   FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
-  proof::Verdict verdict = proof::proveForAll(program, options.allowEmpty);
+  proof::Verdict verdict = proof::proveForAll(program, options);
   if (!verdict.isProved() || failed(globals))
     return false;
   Proof counts;
   return !proof::checkContract(program, verdict.contract, verdict.attentions,
-                               *globals, options.allowEmpty,
-                               proof ? *proof : counts);
+                               *globals, options, proof ? *proof : counts);
 }
 
 std::vector<Argument> randomGlobals(func::FuncOp program, unsigned seed) {

@@ -35,6 +35,8 @@ struct Problem {
   /// How many of the parts are on the inner of two axes of the grid; 0 where
   /// they are on one.
   int64_t innerRanks = 0;
+  /// The gradients that are returned, in this order.
+  std::string wanted = "qkv";
 
   bool movesQueries() const {
     return llvm::StringRef(backward.empty() ? forward : backward)

@@ -69,7 +69,7 @@ TEST(ProofListTest, EveryMutationIsMadeSomewhere) {
     ADD_FAILURE() << "never made: " << mutation.name;
 }
 
-TEST(ProofControlTest, TransfersThatNobodyNeedsAreNoErrors) {
+TEST(ProofControlTest, TransfersThatNobodyNeedsAreErrorsUnlessTheyAreAllowed) {
   // Mutations add some: it must not be for these that they are refused.
   auto context = makeContext();
   for (const char *order : {"contiguous", "zigzag"}) {
@@ -82,9 +82,74 @@ TEST(ProofControlTest, TransfersThatNobodyNeedsAreNoErrors) {
       Value shard = schedule.program.getArgument(argument);
       e.receive(e.send(shard, shardOf(schedule, argument), argument));
     }
-    auto counterexample = proveModule(*module);
+    auto refused = proveModule(*module);
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->message,
+              "receives segment 0 of the shard of rank 3, in tensor 0, and "
+              "neither reads it nor sends it on; ring-drop-empty flags what is "
+              "needed, where none are given all is sent, or the option "
+              "allow-needless of ring-verify lets it pass");
+    EXPECT_EQ(refused->rank, 0);
+    EXPECT_EQ(refused->hop, 0);
+    ProofOptions options;
+    options.allowNeedless = true;
+    auto counterexample = proveModule(*module, options);
     EXPECT_FALSE(counterexample) << counterexample->message;
+    EXPECT_FALSE(isProvedForAll(*module));
+    EXPECT_TRUE(isProvedForAll(*module, options));
   }
+}
+
+/// All of each shard travels to all ranks, and only what is needed is computed.
+TEST(ProofControlTest, WhatTravelsIsNoMoreThanIsNeeded) {
+  auto context = makeContext();
+  for (const char *strategy :
+       {"ring_kv", "ring_q", "direct_kv", "direct_q", "all_gather", "gather_q"})
+    for (bool isBackward : {false, true}) {
+      Problem problem;
+      problem.mask = "causal";
+      problem.order = "zigzag";
+      problem.forward = strategy;
+      problem.backward = isBackward ? strategy : "";
+      SCOPED_TRACE(problem.describe());
+      OwningOpRef<ModuleOp> module = lower(*context, problem);
+      EXPECT_TRUE(isProvedForAll(*module));
+      func::FuncOp needs;
+      module->walk([&](func::FuncOp function) {
+        if (function.getName().ends_with("_needs"))
+          needs = function;
+      });
+      ASSERT_TRUE(needs);
+      // How far segments travel, or to whom.
+      Operation *end = needs.getBody().front().getTerminator();
+      Value travels = end->getOperand(1);
+      auto type = cast<RankedTensorType>(travels.getType());
+      OpBuilder builder(end);
+      if (type.getElementType().isIndex()) {
+        auto all = DenseElementsAttr::get(
+            type, Attribute(builder.getIndexAttr(problem.parts - 1)));
+        end->setOperand(1,
+                        arith::ConstantOp::create(builder, end->getLoc(), all));
+      } else {
+        auto table = travels.getDefiningOp<tensor::GenerateOp>();
+        Operation *yield = table.getBody().front().getTerminator();
+        builder.setInsertionPoint(yield);
+        yield->setOperand(
+            0, arith::ConstantIntOp::create(builder, end->getLoc(), true, 1));
+      }
+      auto refused = proveModule(*module);
+      ASSERT_TRUE(refused);
+      EXPECT_TRUE(llvm::Regex("neither reads it nor sends it on|for which "
+                              "nothing was computed")
+                      .match(refused->message))
+          << refused->message;
+      EXPECT_FALSE(isProvedForAll(*module));
+      ProofOptions options;
+      options.allowNeedless = true;
+      auto counterexample = proveModule(*module, options);
+      EXPECT_FALSE(counterexample) << counterexample->message;
+      EXPECT_TRUE(isProvedForAll(*module, options));
+    }
 }
 
 TEST(ProofControlTest, OneAttendOfManyWithoutATableOfPairs) {

@@ -191,6 +191,10 @@ static bool sendOwnStateOnward(Queries &s) {
   return sendOwnPartOnward<ring::MergeOp>(s, s.onwardMerge);
 }
 
+static bool returnNoStates(Queries &s) {
+  return returnNothing<ring::MergeOp>(s, s.returnMerge);
+}
+
 /// The state that this rank attended, without what came.
 static bool sendBeforeTheMerge(Queries &s) {
   if (s.onwards.empty())
@@ -314,6 +318,16 @@ ArrayRef<QueryMutation> queryMutations() {
        "lacks query segment", "ring.finalize"},
       {"states change while they are under way", mergeWhileUnderWay,
        "changes a state that is under way", "ring.merge"},
+      {"queries go a hop too far", with<sendSlicesFarther>,
+       "segment [01] of the shard of rank .* neither reads it nor sends it on",
+       "ring.start"},
+      {"states go a hop too far", with<sendPartialsFarther>,
+       "of a partial result of rank .* neither joins it nor sends it on",
+       "ring.start"},
+      {"states return for which nothing was computed", returnNoStates,
+       "receives segment 0 of its partial result from rank [0-9]+, in tensor "
+       "0, for which nothing was computed",
+       "ring.start"},
       {"m and l change places on the way", swapRowsOnTheWay,
        "receives .* from rank|m and l", "ring.(start|merge)"},
       {"states are sent with another layout", with<sendWithTheWrongLayout>,

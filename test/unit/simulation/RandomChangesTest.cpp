@@ -282,7 +282,8 @@ std::vector<Family> allFamilies() {
   std::vector<Family> families;
   for (const char *mask : {"causal", "window", ""})
     for (const char *order : {"zigzag", "contiguous", "striped"})
-      for (const char *strategy : {"ring_kv", "ring_q", "all_gather"})
+      for (const char *strategy :
+           {"ring_kv", "ring_q", "direct_kv", "direct_q", "all_gather"})
         for (bool isBackward : {false, true})
           families.push_back({strategy, isBackward ? strategy : "", order, mask,
                               /*overlap=*/order != StringRef("striped")});

@@ -130,6 +130,31 @@ bool sendWithTheWrongLayout(Returning &s) {
   return true;
 }
 
+bool sendSlicesFarther(Returning &s) {
+  // A return in the last turn is from the last rank that there is.
+  bool goesOn = llvm::any_of(s.returns, [&](const Returning::Message &m) {
+    return m.turn < s.parts - 1;
+  });
+  if (!goesOn)
+    return false;
+  sendFarther(s, s.slice);
+  return true;
+}
+
+bool sendPartialsFarther(Returning &s) {
+  bool goesOn = llvm::any_of(s.returns, [&](const Returning::Message &m) {
+    return m.turn < s.parts - 1;
+  });
+  Value returns = s.toOwner.getSegments();
+  if (!goesOn || !returns)
+    return false;
+  changeSegments(s, s.onward, [&](Emit &e, Value old, ValueRange at) {
+    Value ends = e.entry(returns, at[0], at[1], at[2]);
+    return e.either(old, e.both(ends, e.differs(at[1], s.parts)));
+  });
+  return true;
+}
+
 bool holdTooMany(Returning &s) {
   if (s.onwards.empty())
     return false;

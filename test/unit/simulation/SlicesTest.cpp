@@ -62,7 +62,8 @@ TEST_F(SlicesTest, ChannelsThatAreLeftOutHaveTheDefault) {
 TEST_F(SlicesTest, ProgramsAreHeldToTheirBounds) {
   for (const Strategy *strategy : getStrategies())
     EXPECT_EQ(strategy->maxSlices().empty(),
-              !strategy->getName().starts_with("double_ring"))
+              !(strategy->getName().starts_with("double_ring") ||
+                strategy->getName().starts_with("bi_ring")))
         << strategy->getName().str();
   for (const char *forward : {"ring_kv", "ring_q"}) {
     Problem problem;

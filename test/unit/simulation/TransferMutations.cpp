@@ -221,6 +221,72 @@ static bool attendWhatNeverCame(Schedule &s) {
 }
 
 //===----------------------------------------------------------------------===//
+// What nobody needs
+//===----------------------------------------------------------------------===//
+
+void sendFarther(Ring &s, ring::StartOp start) {
+  Value table = start.getSegments();
+  changeSegments(s, start, [&](Emit &e, Value old, ValueRange at) {
+    Value isFirst = e.equals(at[1], 0);
+    Value before = arith::SelectOp::create(e.builder, e.loc, isFirst, at[1],
+                                           e.plus(at[1], -1));
+    return e.either(old, e.entry(table, at[0], before, at[2]));
+  });
+}
+
+/// Whether some rank has received what it does not send on, and is not the last
+/// one that there is.
+static bool endsEarly(Schedule &s) {
+  return s.loop && s.start.getSegments() &&
+         llvm::any_of(s.messages, [&](const Schedule::Message &m) {
+           return m.hop + 2 < s.parts &&
+                  llvm::none_of(s.messages, [&](const Schedule::Message &next) {
+                    return next.from == m.to && next.hop == m.hop + 1;
+                  });
+         });
+}
+
+static bool sendSlicesFarther(Schedule &s) {
+  if (!endsEarly(s))
+    return false;
+  sendFarther(s, s.start);
+  return true;
+}
+
+/// All of each shard goes round.
+static bool sendWithoutFlags(Schedule &s) {
+  if (!endsEarly(s))
+    return false;
+  s.start.getSegmentsMutable().clear();
+  s.start.getTurnMutable().clear();
+  return true;
+}
+
+/// A shard goes to a rank that uses none of it.
+static bool sendInVain(Schedule &s) {
+  Emit e = Emit::atTop(s);
+  e.receive(e.send(s.program.getArgument(2), shardOf(s, 2), 2));
+  return true;
+}
+
+/// Values come, and those that have come before are attended.
+static bool sendTwice(Schedule &s) {
+  if (s.messages.empty() || s.parts == 2)
+    return false;
+  OpBuilder builder(s.start->getNextNode());
+  auto second = cast<ring::StartOp>(builder.clone(*s.start));
+  second.setChannelAttr(ring::ChannelAttr::get(
+      s.module.getContext(), s.start.getChannel().getGrid(),
+      s.start.getChannel().getAxes(), 3));
+  s.program->setAttr(ring::maxSlicesAttr,
+                     builder.getDenseI64ArrayAttr({2, 2, 2, 2}));
+  builder.setInsertionPointAfter(s.wait);
+  ring::WaitOp::create(builder, s.wait.getLoc(), s.wait.getResultTypes(),
+                       second.getToken());
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
 // Channels
 //===----------------------------------------------------------------------===//
 
@@ -303,6 +369,17 @@ ArrayRef<Mutation> transferMutations() {
        "reads segment|sends segments", "ring.(start|attend)"},
       {"what never came is attended", attendWhatNeverCame,
        "reads segment|sends segments", "ring.(start|attend)"},
+      {"shards go a hop too far", sendSlicesFarther,
+       "receives segment [01] of the shard of rank [0-9]+, in tensor 0, and "
+       "neither reads it nor sends it on; its flags must leave that out",
+       "ring.start"},
+      {"shards go round without flags", sendWithoutFlags,
+       "neither reads it nor sends it on; ring-drop-empty flags what is needed",
+       "ring.start"},
+      {"a shard comes that is not used", sendInVain,
+       "receives segment 0 .* neither reads it nor sends it on", "ring.start"},
+      {"a shard comes a second time", sendTwice,
+       "neither reads it nor sends it on", "ring.start"},
       {"channels are crossed", crossChannels,
        "deadlock: .*rank [0-9]+, .* on channel [012]", "ring.start"},
       {"one rank sends on another grid's channel", sendOnAnotherGrid,

@@ -93,19 +93,25 @@ static bool belong_together(const burst_post *a, const burst_post *b) {
          a->rank == b->peer && a->peer == b->rank;
 }
 
-// When a message of so many bytes may arrive that both sides have posted now.
+// When a link is through with a message of now that takes so long.
+static int64_t pass(int64_t *free_at, int64_t now, int64_t takes) {
+  *free_at = (*free_at > now ? *free_at : now) + takes;
+  return *free_at;
+}
+
+// When a message may arrive that both sides have posted now. All that a rank
+// sends shares one link, and so does all that it receives.
 static int64_t schedule(burst_hub *hub, const burst_post *send, int64_t now) {
-  int64_t left = now;
+  int64_t arrives = now;
   if (hub->config.bytes_per_second > 0) {
-    int64_t *free_at =
-        &hub->free_at[send->rank * hub->config.num_ranks + send->peer];
-    if (*free_at > left)
-      left = *free_at;
-    left +=
+    int64_t takes =
         burst_nanoseconds((double)send->bytes / hub->config.bytes_per_second);
-    *free_at = left;
+    int64_t leaves = pass(&hub->endpoints[send->rank].leaves_at, now, takes);
+    arrives = pass(&hub->endpoints[send->peer].arrives_at, now, takes);
+    if (leaves > arrives)
+      arrives = leaves;
   }
-  return left + burst_nanoseconds(hub->config.latency_seconds);
+  return arrives + burst_nanoseconds(hub->config.latency_seconds);
 }
 
 static void match(burst_hub *hub, burst_side *a, burst_side *b) {

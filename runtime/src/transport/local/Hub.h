@@ -47,6 +47,9 @@ typedef struct burst_endpoint {
   burst_list arrivals;    // posts of messages to this rank that are alone
   pthread_cond_t changed; // a post of this rank, or the hub
   bool closed;
+  // When its links, out and in, are through with what is under way, where bytes
+  // per second are given.
+  int64_t leaves_at, arrives_at;
 } burst_endpoint;
 
 struct burst_hub {
@@ -56,9 +59,8 @@ struct burst_hub {
   pthread_t copier;
   burst_list copies;
   bool ending;
-  int64_t open;     // handles not yet destroyed
-  int64_t *free_at; // by source and destination: when what was sent has left
-  int64_t culprit;  // the rank that stopped first, or -1
+  int64_t open;    // handles not yet destroyed
+  int64_t culprit; // the rank that stopped first, or -1
   char *reason;
   burst_endpoint endpoints[];
 };

@@ -133,7 +133,6 @@ static void free_hub(burst_hub *hub) {
     pthread_cond_destroy(&hub->endpoints[i].changed);
   pthread_cond_destroy(&hub->work);
   pthread_mutex_destroy(&hub->mutex);
-  free(hub->free_at);
   free(hub->reason);
   burst_handle_free(hub);
 }
@@ -207,11 +206,6 @@ static burst_error *make_hub(const burst_local_config *config,
   pthread_cond_init(&(*hub)->work, NULL);
   for (int64_t i = 0; i < config->num_ranks; ++i)
     init_endpoint(*hub, i);
-  if (config->bytes_per_second > 0) {
-    (*hub)->free_at = calloc(ranks * ranks, sizeof(int64_t));
-    if (!(*hub)->free_at)
-      return burst_error_no_memory(ranks * ranks * sizeof(int64_t));
-  }
   return burst_thread_create("a local transport", &(*hub)->copier,
                              burst_hub_copy, *hub);
 }

@@ -1,0 +1,40 @@
+// Nodes of 8 B200, as b200.mlir, whose kernel is that of cuDNN, by TransformerEngine, of early 2026.
+// Entries that begin with reach. are read by bench/reach alone.
+module attributes {dlti.target_system_spec = #dlti.target_system_spec<
+  "burst" = #dlti.target_device_spec<
+    // on one B200, 64 query and 8 key heads, full mask, 32K positions, read from a chart to +-5
+    // (github.com/SandAI-org/MagiAttention, docs/source/blog/cp_benchmark.md)
+    "burst.flops" = 1.327e15 : f64,
+    // the same backward, 16K positions
+    "burst.flops_backward" = 8.71e14 : f64,
+    // B200 datasheet: bf16 dense
+    "burst.peak" = 2.25e15 : f64,
+    // a kernel launched from a stream that is not empty: 3 to 5 us (NVIDIA's blog on CUDA graphs)
+    "burst.launch" = 5.0e-6 : f64,
+    // B200
+    "burst.processors" = 148.0 : f64,
+    // assumed, FlashAttention-4's at head dim 128
+    "burst.tile" = 128.0 : f64,
+    // HGX B200 datasheet
+    "burst.memory" = 1.8e11 : f64,
+    // the same
+    "burst.memory_bandwidth" = 7.7e12 : f64,
+    // HGX
+    "burst.node" = 8.0 : f64,
+    // NVLink 5 has 900 GB/s one way; the share of them that nccl-tests reach on A100, 240 of 300
+    "burst.node_bandwidth" = 7.2e11 : f64,
+    // NCCL's cost model, src/graph/tuning.cc, ring with protocol Simple: 8.4 us base and 3.4 us for NVLink
+    "burst.node_latency" = 1.18e-5 : f64,
+    // NDR InfiniBand, 400 Gbit/s
+    "burst.bandwidth" = 5.0e10 : f64,
+    // NCCL's cost model, src/graph/tuning.cc, ring with protocol Simple: 8.4 us base and 14 us for a network
+    "burst.latency" = 2.24e-5 : f64,
+    // DGX B200: a card for each GPU
+    "burst.links" = 8.0 : f64,
+    // assumed: 8 of NCCL's channels, a multiprocessor each, of 148
+    "burst.busy" = 0.05 : f64,
+    // the most that large bf16 matrix products reach: 1745 TFLOP/s
+    // (github.com/stas00/ml-engineering, MAMF table)
+    "reach.matmul" = 1.745e15 : f64,
+    // the same of fp8
+    "reach.matmul_fp8" = 3.4325e15 : f64>>} {}

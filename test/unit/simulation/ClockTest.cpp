@@ -1,0 +1,212 @@
+//===- ClockTest.cpp - what the clock says of random programs -------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Clock/Report.h"
+#include "test/unit/simulation/Programs.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace burst;
+using namespace burst::test;
+
+namespace {
+
+struct NamedMask {
+  const char *text;
+  /// With i counted so that the last query is the last key.
+  bool (*keeps)(int64_t i, int64_t j);
+};
+
+constexpr NamedMask masks[] = {
+    {"", [](int64_t, int64_t) { return true; }},
+    {"causal", [](int64_t i, int64_t j) { return j <= i; }},
+    {"window<left = 9, right = 0>",
+     [](int64_t i, int64_t j) { return j <= i && j >= i - 9; }},
+    {"prefix<5>", [](int64_t i, int64_t j) { return j < 5 || j <= i; }},
+};
+
+/// Tiles are pairs, so that what is computed is what the mask keeps.
+Machine machineOfPairs() {
+  Machine machine;
+  machine.axes.resize(3);
+  machine.areAxesStated.resize(3);
+  machine.kernels.tile = 1;
+  machine.kernels.rates["flops"] = 1e9;
+  machine.whole.bandwidth = 1e9;
+  machine.whole.latency = 1e-6;
+  return machine;
+}
+
+/// A program, run by the clock.
+class ClockRun {
+public:
+  ClockRun(const Problem &problem, const Machine &machine)
+      : module(lower(context(), problem)), program(getProgram(*module)) {
+    FailureOr<std::vector<Argument>> globals = describeGlobals(program, {});
+    EXPECT_TRUE(succeeded(globals));
+    std::unique_ptr<Simulation> simulation =
+        Simulation::create(program, maxPlannedRanks);
+    FailureOr<Recorded> found = record(*simulation, *globals, machine);
+    EXPECT_TRUE(succeeded(found));
+    recorded = *found;
+    clocked = runClock(recorded, machine, program);
+  }
+
+  double seconds() const { return clocked.seconds(); }
+  double operations() const {
+    double sum = 0;
+    for (double ofRank : recorded.operations)
+      sum += ofRank;
+    return sum;
+  }
+
+  Recorded recorded;
+  Clocked clocked;
+
+private:
+  static MLIRContext &context() {
+    static std::unique_ptr<MLIRContext> context = makeContext();
+    return *context;
+  }
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp program;
+};
+
+class ClockTest : public testing::Test {
+protected:
+  template <size_t n>
+  const auto &oneOf(const auto (&values)[n]) {
+    return values[std::uniform_int_distribution<size_t>(0, n - 1)(random)];
+  }
+  int64_t between(int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  }
+  Problem draw(const NamedMask &mask) {
+    constexpr const char *orders[] = {"contiguous", "zigzag", "striped"};
+    constexpr const char *strategies[] = {
+        "ring_kv",    "ring_q",   "direct_kv",     "direct_q",
+        "all_gather", "gather_q", "double_ring_kv"};
+    Problem problem;
+    problem.mask = mask.text;
+    problem.order = oneOf(orders);
+    problem.parts = between(1, 8);
+    problem.queries = between(1, 60);
+    problem.keys = between(1, 60);
+    problem.heads = 2;
+    problem.keyHeads = between(1, 2);
+    problem.overlap = between(0, 3) != 0;
+    problem.forward = oneOf(strategies);
+    if (problem.forward == "double_ring_kv") {
+      problem.parts = between(1, 4) * 2;
+      problem.innerRanks = 2;
+    }
+    if (between(0, 1) != 0)
+      problem.backward = problem.forward;
+    return problem;
+  }
+  std::mt19937 random{20};
+};
+
+} // namespace
+
+TEST_F(ClockTest, RandomPrograms) {
+  for (int i = 0; i < 150; ++i) {
+    const NamedMask &mask = oneOf(masks);
+    Problem problem = draw(mask);
+    SCOPED_TRACE(problem.describe());
+    Machine machine = machineOfPairs();
+    ClockRun run(problem, machine);
+
+    int64_t kept = 0, shift = problem.keys - problem.queries;
+    for (int64_t q = 0; q < problem.queries; ++q)
+      for (int64_t k = 0; k < problem.keys; ++k)
+        kept += mask.keeps(q + shift, k) ? 1 : 0;
+    double ofPair = 2.0 * (problem.backward.empty()
+                               ? problem.dim + problem.valueDim
+                               : 3 * problem.dim + 2 * problem.valueDim);
+    double operations = static_cast<double>(kept * problem.heads) * ofPair;
+    EXPECT_NEAR(run.operations(), operations, 1e-6 * operations);
+
+    // Each second of a rank is one of computation or of a wait.
+    double computed = 0, bytes = 0, starts = 0;
+    for (auto [rank, events, traffic] : llvm::zip_equal(
+             run.clocked.ranks, run.recorded.ranks, run.recorded.traffic)) {
+      EXPECT_NEAR(rank.end, rank.compute + rank.waiting().seconds(), 1e-9);
+      EXPECT_NEAR(rank.end,
+                  rank.path.compute + rank.path.ofBandwidth() +
+                      rank.path.ofLatency(),
+                  1e-9);
+      computed += rank.compute;
+      double sent = 0;
+      for (const RankEvent &event : events)
+        if (event.kind == RankEvent::Kind::Start && event.to >= 0) {
+          sent += event.amount;
+          ++starts;
+        }
+      EXPECT_EQ(sent, static_cast<double>(traffic.totalBytes()));
+      EXPECT_GE(run.seconds(), sent / machine.whole.bandwidth - 1e-12);
+      bytes += sent;
+    }
+    EXPECT_NEAR(computed, operations / 1e9, 1e-5 * computed);
+
+    // Where ranks copy, they copy all that is sent.
+    Machine copying = machine;
+    copying.kernels.copyBandwidth = 3e8;
+    double withCopies = 0;
+    ClockRun copies(problem, copying);
+    for (const Clocked::Rank &rank : copies.clocked.ranks)
+      withCopies += rank.compute;
+    EXPECT_NEAR(withCopies, computed + bytes / 3e8, 1e-5 * withCopies);
+    double oneByOne = computed + bytes / machine.whole.bandwidth +
+                      starts * machine.whole.latency;
+    EXPECT_LE(run.seconds(), oneByOne * (1 + 1e-9));
+
+    // Transfers that hide behind nothing take their time.
+    problem.overlap = false;
+    EXPECT_GE(ClockRun(problem, machine).seconds(),
+              run.seconds() * (1 - 1e-6) - 2e-6);
+  }
+}
+
+// Ranks that share a device take as long as all of them one after the other
+// where nothing else does.
+TEST_F(ClockTest, SharedDevices) {
+  for (const char *strategy : {"ring_kv", "ring_q", "all_gather"}) {
+    Problem problem;
+    problem.forward = strategy;
+    problem.parts = 4;
+    problem.queries = problem.keys = 64;
+    Machine machine = machineOfPairs();
+    machine.whole.bandwidth = 1e18;
+    machine.whole.latency = 0;
+    double alone = ClockRun(problem, machine).seconds();
+    machine.kernels.devices = 1;
+    EXPECT_NEAR(ClockRun(problem, machine).seconds(), 4 * alone, 1e-6 * alone);
+    machine.kernels.devices = 2;
+    EXPECT_NEAR(ClockRun(problem, machine).seconds(), 2 * alone, 1e-6 * alone);
+  }
+}
+
+// A flat ring over two nodes has one flow out of each at a time; on two axes
+// all ranks of a node send at once, over the cards that they share.
+TEST_F(ClockTest, CardsOfNodes) {
+  Problem problem;
+  problem.parts = 8;
+  problem.queries = problem.keys = 64;
+  Machine machine = machineOfPairs();
+  machine.kernels.rates["flops"] = 1e18;
+  machine.whole.latency = machine.nodes.inside.latency = 0;
+  machine.nodes.inside.bandwidth = 1e18;
+  machine.nodes.size = 4;
+  machine.nodes.cards = 1;
+  // 7 hops of 8 positions of keys and values, in one head of 4 each, of f32.
+  double hop = 8.0 * 2 * 4 * 4 / machine.whole.bandwidth;
+  EXPECT_NEAR(ClockRun(problem, machine).seconds(), 7 * hop, 1e-6 * hop);
+  problem.forward = "double_ring_kv";
+  problem.innerRanks = 4;
+  EXPECT_NEAR(ClockRun(problem, machine).seconds(), 4 * hop, 1e-6 * hop);
+  machine.nodes.cards = 2;
+  EXPECT_NEAR(ClockRun(problem, machine).seconds(), 2 * hop, 1e-6 * hop);
+  machine.nodes.cards = 4;
+  EXPECT_NEAR(ClockRun(problem, machine).seconds(), hop, 1e-6 * hop);
+}
