@@ -28,7 +28,7 @@ struct Model {
 struct Variant {
   std::string name;
   std::string strategy; ///< empty: the ring that costs less
-  bool overlap = true, drop = true, localTiling = true;
+  jit::Without without = {};
 };
 
 /// A problem, causal and in bf16, over ranks in zigzag order.
@@ -70,10 +70,10 @@ static const Variant variants[] = {
     {"all", ""},
     {"all-gather", "all_gather"},
     {"ring of keys and values", "ring_kv"},
-    {"no overlap", "", /*overlap=*/false},
-    {"no dropping", "", true, /*drop=*/false},
+    {"no overlap", "", {.overlap = true}},
+    {"no dropping", "", {.dropping = true}},
     {"no global optimisation", "ring_scores"},
-    {"no local tiling", "", true, true, /*localTiling=*/false},
+    {"no local tiling", "", {.localTiling = true}},
 };
 
 std::string Problem::text(const std::string &strategy) const {
@@ -135,15 +135,16 @@ static std::string cheaperRing(const Problem &problem) {
   return names[cheapest(costs)].str();
 }
 
-static cpu::Target targetOf(const Variant &variant, cpu::Target target) {
-  target.localTiling = variant.localTiling;
-  return target;
+static cpu::Target targetOf(const Variant &variant, cpu::Target processor) {
+  jit::Target target(std::move(processor));
+  variant.without.applyTo(target);
+  return target.host;
 }
 
 Trial::Trial(const Variant &variant, const Problem &problem,
              const Device &device, cpu::Target target)
-    : variant(variant), lowered(problem.text(variant.strategy), "attention",
-                                variant.drop, variant.overlap),
+    : variant(variant),
+      lowered(problem.text(variant.strategy), "attention", variant.without),
       planned(lowered.plan()),
       program(lowered, targetOf(variant, std::move(target))) {
   program.bind(problem.sequence, device.handle);
@@ -217,8 +218,6 @@ static void measure(Table &table, const Problem &problem, const Device &device,
   std::string ring = cheaperRing(problem);
   std::vector<std::unique_ptr<Trial>> trials;
   for (Variant variant : variants) {
-    if (problem.isBackward && variant.strategy == "ring_scores")
-      continue; // has a forward pass only
     if (trials.empty())
       variant.name += " (" + ring + ")";
     if (variant.strategy.empty())

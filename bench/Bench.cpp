@@ -8,6 +8,7 @@
 #include "bench/Baselines.h"
 #include "bench/Bound.h"
 #include "bench/Calls.h"
+#include "bench/Clock.h"
 #include "bench/Output.h"
 #include "bench/Report.h"
 #include "bench/Strategies.h"
@@ -39,13 +40,13 @@ static cl::opt<int64_t>
            cl::desc("Runs per cell (5; of strategies 3, and ten times as many "
                     "in decode)"),
            cl::init(5), cl::cat(category));
-static cl::opt<std::string> only(
-    "only",
-    cl::desc("Cells whose name contains this. The first word of a name is "
-             "its group: attention, product, decode, ranks, sparse, "
-             "memory, compile, call; and, on demand, overlap, baselines and "
-             "strategies"),
-    cl::cat(category));
+static cl::opt<std::string>
+    only("only",
+         cl::desc("Cells whose name contains this. The first word of a name is "
+                  "its group: attention, product, decode, ranks, sparse, "
+                  "memory, compile, call; and, on demand, overlap, baselines, "
+                  "strategies and clock"),
+         cl::cat(category));
 static cl::opt<bool> quick("quick",
                            cl::desc("Cells of every kind, small: a try"),
                            cl::cat(category));
@@ -344,6 +345,10 @@ int main(int argc, char **argv) {
     measureStrategies(
         table, device, target(),
         {repeat.getNumOccurrences() == 0 ? 3 : repeat, quick, only});
+  if (llvm::StringRef(only).starts_with("clock"))
+    measureClock(
+        table, device, target(),
+        {repeat.getNumOccurrences() == 0 ? 3 : repeat, threads, quick, only});
   if (table.empty())
     fail("no cell has a name with \"" + only + "\"; --help names groups");
   writeFiles(table, report.plots);

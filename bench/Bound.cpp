@@ -52,8 +52,8 @@ std::unique_ptr<MLIRContext> burst::bench::makeContext() {
   return context;
 }
 
-Lowered::Lowered(const std::string &text, const std::string &entry, bool drop,
-                 bool overlap, std::string *refusal)
+Lowered::Lowered(const std::string &text, const std::string &entry,
+                 const jit::Without &without, std::string *refusal)
     : context(makeContext()) {
   ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
     if (!refusal || diagnostic.getSeverity() != DiagnosticSeverity::Error)
@@ -66,8 +66,7 @@ Lowered::Lowered(const std::string &text, const std::string &entry, bool drop,
       parseSourceString<ModuleOp>(text, ParserConfig(context.get()), "bench");
   PassManager pm(context.get());
   RingPipelineOptions options;
-  options.drop = drop;
-  options.overlap = overlap;
+  without.applyTo(options);
   buildRingPipeline(pm, options);
   if (!module || failed(pm.run(*module))) {
     if (refusal && !refusal->empty())

@@ -3,6 +3,7 @@
 #ifndef BURST_BENCH_BOUND_H
 #define BURST_BENCH_BOUND_H
 
+#include "jit/Without.h"
 #include "passes/Passes.h"
 #include "passes/Simulation/Simulation.h"
 #include "tools/harness/Compiled.h"
@@ -24,8 +25,8 @@ std::unique_ptr<mlir::MLIRContext> makeContext();
 /// The program of a rank from a module's text.
 struct Lowered {
   /// Where there is none, `refusal` says why, or the whole tool ends.
-  Lowered(const std::string &text, const std::string &entry, bool drop = true,
-          bool overlap = true, std::string *refusal = nullptr);
+  Lowered(const std::string &text, const std::string &entry,
+          const jit::Without &without = {}, std::string *refusal = nullptr);
 
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -18,6 +18,8 @@ static std::string maskOf(const Problem &problem) {
   case Mask::Documents:
     return llvm::formatv("mask [causal, documents](%ids : tensor<{0}xi32>)",
                          problem.sequence);
+  case Mask::Prefix:
+    return llvm::formatv("mask prefix<{0}>", problem.parts);
   }
   return "";
 }
@@ -90,6 +92,7 @@ std::string Problem::name() const {
   std::string kept = mask == Mask::Full     ? "full"
                      : mask == Mask::Causal ? "causal"
                      : mask == Mask::Window ? "window "
+                     : mask == Mask::Prefix ? "prefix "
                                             : "documents ";
   if (parts > 0)
     kept += std::to_string(parts);
@@ -122,6 +125,8 @@ double Problem::pairs() const {
   case Mask::Window:
     return triangle(sequence) -
            (parts < sequence ? triangle(sequence - parts) : 0);
+  case Mask::Prefix: // what it adds is above the diagonal
+    return triangle(sequence) + (parts > 0 ? triangle(parts - 1) : 0);
   case Mask::Documents: {
     double sum = 0;
     for (int64_t length : lengths())

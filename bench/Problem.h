@@ -9,7 +9,7 @@
 
 namespace burst::bench {
 
-enum class Mask : uint8_t { Full, Causal, Window, Documents };
+enum class Mask : uint8_t { Full, Causal, Window, Documents, Prefix };
 
 /// Attention, in zigzag order; of few queries against many keys, whose
 /// positions are the last ones, in one piece.
@@ -18,7 +18,7 @@ struct Problem {
   bool isBackward = false;
   Mask mask = Mask::Full;
   int64_t sequence = 4096, heads = 8, dim = 128, ranks = 1;
-  int64_t parts = 0; ///< keys in a window, or documents
+  int64_t parts = 0; ///< keys in a window or a prefix, or documents
   std::string strategy = "ring_kv";
   int64_t batch = 1;
   int64_t keyHeads = 0; ///< 0: as many as heads

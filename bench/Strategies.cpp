@@ -55,8 +55,7 @@ Trial::Trial(const Group &group, const PinnedStrategy &strategy)
 }
 
 void Trial::prepare(const Device &device, const cpu::Target &target) {
-  Lowered lowered(problem.text(), "attention", /*drop=*/true, /*overlap=*/true,
-                  &refusal);
+  Lowered lowered(problem.text(), "attention", /*without=*/{}, &refusal);
   if (!refusal.empty())
     return;
   program = std::make_unique<Bound>(lowered, target);
@@ -165,6 +164,8 @@ void burst::bench::measureStrategies(Table &table, const Device &device,
                                      const StrategyOptions &options) {
   const PinnedStrategy causal[] = {{"ring_kv"},
                                    {"ring_q"},
+                                   {"bi_ring_kv"},
+                                   {"bi_ring_q"},
                                    {"direct_kv"},
                                    {"direct_q"},
                                    {"all_gather"},

@@ -28,6 +28,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 import burst
+from burst.drawing import Panel, curves, write
 
 IGNORED = -100 # a label that is none
 
@@ -269,40 +270,13 @@ def progress(done, of, text):
         print(f"step {done}/{of}: {text}", flush=True)
 
 
-def write(path, text):
-    """To a new file, which then replaces the old one."""
-    new = pathlib.Path(f"{path}.new")
-    new.write_text(text)
-    new.replace(path)
-
-
 def plot(path, files):
     """Curves of the losses of several runs, as SVG."""
-    runs = [(pathlib.Path(name).stem, json.loads(pathlib.Path(name).read_text())["losses"])
+    runs = [(pathlib.Path(name).stem,
+             list(enumerate(json.loads(pathlib.Path(name).read_text())["losses"])))
             for name in files]
-    width, height, top = 640, 360, max(max(losses) for _, losses in runs)
     steps = max(len(losses) for _, losses in runs)
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-             'font-family="sans-serif" font-size="12">',
-             f'<rect width="{width}" height="{height}" fill="white"/>']
-    for n in range(5):
-        y = height - 40 - n * (height - 80) / 4
-        lines.append(f'<path d="M50 {y}H{width - 20}" stroke="#ddd"/>'
-                     f'<text x="45" y="{y + 4}" text-anchor="end">{top * n / 4:.1f}</text>')
-    for n, (name, losses) in enumerate(runs):
-        color = ("#1b6ca8", "#d1495b", "#3a7d44", "#7b4fa3")[n % 4]
-        points = " ".join(f"{50 + (width - 70) * i / max(steps - 1, 1):.1f},"
-                          f"{height - 40 - (height - 80) * x / top:.1f}"
-                          for i, x in enumerate(losses))
-        # Curves that are equal lie on each other: dashes show all of them.
-        dash = f"{12 - 3 * n % 12} {3 * n}"
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{color}" '
-                     f'stroke-width="2" stroke-dasharray="{dash}"/>'
-                     f'<text x="{width - 25}" y="{30 + 16 * n}" text-anchor="end" '
-                     f'fill="{color}">{name}</text>')
-    lines.append(f'<text x="{width / 2}" y="{height - 10}" text-anchor="middle">steps, 0 to '
-                 f'{steps}; loss per byte (nats)</text></svg>')
-    write(path, "\n".join(lines) + "\n")
+    write(path, curves([Panel(runs, f"steps, 0 to {steps}; loss per byte (nats)")]))
 
 
 def main():

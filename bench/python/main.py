@@ -7,15 +7,16 @@ import os
 import pathlib
 import platform
 import signal
-import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "peers" / "python"))
+sys.path.append(str(ROOT / "bench"))
 
 import measuring
 import peers
+import provenance
 import report
 from cells import cells
 
@@ -62,26 +63,10 @@ def parse(arguments):
     return options
 
 
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def commit():
-    def git(*arguments):
-        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True)
-    found = git("rev-parse", "--short", "HEAD")
-    if found.returncode:
-        return "unknown"
-    return found.stdout.strip() + (", changed since" if git("status", "--porcelain",
-                                                            "--untracked-files=no").stdout else "")
-
-
 def head(options):
     return {
-        "date": datetime.date.today().isoformat(), "commit": commit(), "processor": processor(),
+        "date": datetime.date.today().isoformat(), "commit": provenance.commit(),
+        "processor": provenance.processor(),
         "threads": f"{options.threads} in each process, on the processors "
                    f"{', '.join(map(str, options.processors))}; ranks have one each",
         "rounds": f"{options.rounds}, {min(options.rounds, measuring.FEW_ROUNDS)} of what takes "

@@ -12,6 +12,7 @@ from burst.plans import Plan, explain
 from burst.errors import ArgumentError, Code, DeadlineError, Error, OutOfMemoryError
 from burst.running import MpiWorld
 from burst.sequence import Layout, Sequence
+from burst.sweeps import Sweep, sweep
 from burst.tracing import TableOf as table
 from burst.tracing import TracingError, where
 
@@ -41,7 +42,7 @@ __version__: str = _library.burst_version().decode()
 
 __all__ = [
     "ArgumentError", "Code", "Compiled", "DeadlineError", "Error", "Layout", "MpiWorld",
-    "OutOfMemoryError", "Parameter", "Plan", "Program", "Sequence", "TracingError", "attention",
-    "check", "compile", "context_parallel", "explain", "flex_attention", "hf", "integrations",
-    "load", "merge", "scaled_dot_product_attention", "table", "varlen", "where",
-    "with_kvcache"]
+    "OutOfMemoryError", "Parameter", "Plan", "Program", "Sequence", "Sweep", "TracingError",
+    "attention", "check", "compile", "context_parallel", "explain", "flex_attention", "hf",
+    "integrations", "load", "merge", "scaled_dot_product_attention", "sweep", "table", "varlen",
+    "where", "with_kvcache"]

@@ -17,11 +17,12 @@ from burst._runtime import (FALLIBLE, OTHERS, CheckConfig, Config, Counters, Cud
 class CompileConfig(Config):
     _fields_ = [("entry", Text), ("name", Text), ("processor", Text), ("features", Text),
                 ("dump_directory", Text), ("cache", Handle), ("target", Text),
-                ("architectures", Text)]
+                ("architectures", Text), ("without", Text)]
 
 
 class ExplainConfig(Config):
-    _fields_ = [("what", Int), ("max_ranks", Int), ("name", Text)]
+    _fields_ = [("what", Int), ("max_ranks", Int), ("name", Text), ("without", Text),
+                ("machine", Text), ("compare", Text)]
 
 
 _FALLIBLE: dict[str, list[Any]] = {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from burst import tracing
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import torch
 
 # Or some of them, each along axes: "ulysses on [1], ring_kv on [0]".
-Strategy = Literal["auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "direct_kv",
-                   "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores"] | str
+Strategy = Literal["auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "bi_ring_kv",
+                   "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores"] | str
 
 
 @overload
@@ -23,7 +23,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               mask: tracing.Function | None = ..., score: tracing.Function | None = ...,
               sinks: torch.Tensor | None = ..., dropout: float = ..., scale: float | None = ...,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
-              layout: Literal["bhsd", "bshd"] = ...,
+              without: Iterable[str] = ..., layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
               out: tuple[torch.Tensor, torch.Tensor] | None = ..., stream: int | None = ...,
               return_lse: Literal[False] = ...) -> torch.Tensor: ...
@@ -32,7 +32,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               mask: tracing.Function | None = ..., score: tracing.Function | None = ...,
               sinks: torch.Tensor | None = ..., dropout: float = ..., scale: float | None = ...,
               sequence: Sequence | None = ..., strategy: Strategy = ...,
-              layout: Literal["bhsd", "bshd"] = ...,
+              without: Iterable[str] = ..., layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
               out: tuple[torch.Tensor, torch.Tensor] | None = ..., stream: int | None = ...,
               return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
@@ -42,7 +42,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               mask: tracing.Function | None = None, score: tracing.Function | None = None,
               sinks: torch.Tensor | None = None, dropout: float = 0.0,
               scale: float | None = None, sequence: Sequence | None = None,
-              strategy: Strategy = "auto",
+              strategy: Strategy = "auto", without: Iterable[str] = (),
               layout: Literal["bhsd", "bshd"] = "bhsd", head_offset: int | None = None,
               batch_offset: int | None = None, return_lse: bool = False,
               out: tuple[torch.Tensor, torch.Tensor] | None = None,
@@ -63,13 +63,22 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
     burst.tracing), and may read tensors by position: those of a score that
     require gradients get them. head_offset and batch_offset are added to what
     they see as h and b, where q is a part of a model's heads or batch; where there are more
-    ranks than those of the sequence, functions that read h or b must have them.
+    ranks than those of the sequence, functions that read h or b must have them. DTensors
+    have them: of q, k and v with the same placements, Shard of the heads or the batch, each
+    rank attends its part, o and lse are such DTensors too, and so are sinks.
 
     With a `sequence` the tensors are this rank's shards of it, and all ranks of its
     group call this at the same time; positions that mask and score see are those
     of the whole sequence. Tensors that mask and score read are whole on every
     rank, and their gradients are those by this rank's queries and keys: like those
     of parameters, they are to be summed over the ranks.
+
+    `strategy` says what travels, where burst is not to choose it: that of both passes,
+    or of each, as in "ring_kv then ring_q", BurstAttention's.
+    `without` names optimisations that are left out, to measure what each saves:
+    "overlap" (of transfers and computation), "dropping" (of what the mask does not
+    need), and on CPUs "local_tiling" (scores of tiles only, in caches). Results and
+    proof are the same. strategy="ring_scores" leaves the online softmax out.
 
     scale is 1 / sqrt(head dim) where it is None. sinks, one number per head of q,
     is a score without a value that every row sees: it is added to the
@@ -87,8 +96,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
         raise ValueError(f"dropout: got {dropout}; burst has none, since what is dropped would "
                          "have to be the same on all ranks: apply it to o, or leave it out")
     run = _implementations.get(type(q)) or _implementation(q)
-    return run(q, k, v, mask, score, sinks, scale, sequence, strategy, layout, head_offset,
-               batch_offset, return_lse, out, stream)
+    return run(q, k, v, mask, score, sinks, scale, sequence, strategy, without, layout,
+               head_offset, batch_offset, return_lse, out, stream)
 
 
 # By types of q.
@@ -104,6 +113,10 @@ def _implementation(q: object) -> Callable[..., Any]:
     if torch is None:
         raise TypeError(f"q: a torch.Tensor, an array of numpy or one with __dlpack__ is wanted, "
                         f"got {type(q).__name__}")
+    tensor = sys.modules.get("torch.distributed.tensor")
+    if tensor is not None and isinstance(q, tensor.DTensor):
+        from burst import torch_dtensor
+        return _implementations.setdefault(type(q), torch_dtensor.attention)
     from burst import torch_api
     return _implementations.setdefault(type(q), torch_api.attention)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Iterable
 from collections.abc import Sequence as Sizes
 from typing import Any, cast
 
@@ -14,8 +15,12 @@ from burst.regions import TABLE_TYPES
 # Where a tensor has batch, sequence, head and head dim.
 LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
 DTYPES = ("float32", "float64", "bfloat16", "float16")
-STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "direct_kv",
-              "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores")
+STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "bi_ring_kv",
+              "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores")
+# Between that of the forward pass and that of the backward pass.
+_THEN = " then "
+# Optimisations that can be left out.
+OPTIMISATIONS = ("overlap", "dropping", "local_tiling")
 
 
 def _are_along_axes(strategy: str) -> bool:
@@ -27,17 +32,48 @@ def _are_along_axes(strategy: str) -> bool:
     return all(name in STRATEGIES and name != "auto" for name in names)
 
 
+def strategy_of(strategy: str | None, is_backward: bool) -> str | None:
+    """That of a pass; None where it is chosen."""
+    if strategy is None:
+        return None
+    forward, _, backward = strategy.partition(_THEN)
+    found = backward if is_backward and backward else forward
+    return None if found == "auto" else found
+
+
 def check_options(layout: str, scale: float | None, strategy: str) -> None:
     if scale is not None and not isinstance(cast(object, scale), (int, float)):
         raise TypeError(f"scale: a number is wanted, got {type(scale).__name__}")
     if layout not in LAYOUTS:
         raise ValueError(f"layout: {layout!r} is not known; it is bhsd or bshd")
-    if strategy not in STRATEGIES and not _are_along_axes(strategy):
-        raise ValueError(f"strategy: {strategy!r} is not known; it is "
-                         f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}, or some of them, each "
-                         "along axes, as in ulysses on [1], ring_kv on [0]")
+    if not isinstance(cast(object, strategy), str):
+        raise TypeError(f"strategy: a name is wanted, got {strategy!r}")
+    for part in strategy.split(_THEN, 1):
+        if part not in STRATEGIES and not _are_along_axes(part):
+            raise ValueError(f"strategy: {part!r} is not known; it is "
+                             f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}, or some of them, "
+                             "each along axes, as in ulysses on [1], ring_kv on [0]; or one of "
+                             "the forward pass and one of the backward pass, as in ring_kv then "
+                             "ring_q")
     if scale is not None and not math.isfinite(scale):
         raise ValueError(f"scale: must be finite, got {scale}")
+
+
+def check_names(argument: str, given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of some that there are, each once and in one order."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"{argument}: a tuple of names is wanted, as in (\"{known[0]}\",), got "
+                        f"{given!r}")
+    names = tuple(cast("Iterable[object]", given))
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{argument}: {name!r} is not known; there are {', '.join(known)}")
+    return tuple([name for name in known if name in names])
+
+
+def check_without(without: Any) -> tuple[str, ...]:
+    """Names of optimisations."""
+    return check_names("without", without, OPTIMISATIONS)
 
 
 def check_functions(mask: object, score: object, sequence: object) -> None:
@@ -61,6 +97,14 @@ def whole(name: str, value: Any) -> int:
         return operator.index(value)
     except (TypeError, RuntimeError) as error:
         raise TypeError(f"{name}: a whole number is wanted, got {value!r}") from error
+
+
+def at_least(least: int, name: str, value: Any) -> int:
+    """A whole number that is not smaller."""
+    number = whole(name, value)
+    if number < least:
+        raise ValueError(f"{name}: a whole number of at least {least} is wanted, got {number}")
+    return number
 
 
 def check_shapes(shapes: Sizes[Sizes[Any]], dtypes: Sizes[str], layout: str) -> None:

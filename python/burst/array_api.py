@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes as c
 import dataclasses
 import importlib
+from collections.abc import Iterable
 from collections.abc import Sequence as Sizes
 from typing import Any
 
@@ -20,8 +21,9 @@ from burst.views import View
 
 def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
               score: tracing.Function | None, sinks: Any, scale: float | None,
-              sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
-              batch_offset: int | None, return_lse: bool, out: tuple[Any, Any] | None,
+              sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
+              head_offset: int | None, batch_offset: int | None, return_lse: bool,
+              out: tuple[Any, Any] | None,
               stream: int | None) -> Any:
     arguments.check_functions(mask, score, sequence)
     arguments.check_options(layout, scale, strategy)
@@ -38,7 +40,8 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
         raise ValueError("stream: is of a GPU, and q lies in the memory of the CPU")
     if sinks is not None and (out is not None or gpu is not None):
         raise ValueError("sinks: of arrays are for the CPU, without out=; give torch tensors")
-    clauses = _clauses(given, mask, score, scale, sequence, strategy, layout,
+    clauses = _clauses(given, mask, score, scale, sequence, strategy,
+                       arguments.check_without(without), layout,
                        *(0 if offset is None else arguments.whole(name, offset) for name, offset in
                          (("head_offset", head_offset), ("batch_offset", batch_offset))))
     num_queries, num_keys = clauses.shape.num_queries, clauses.shape.num_keys
@@ -58,7 +61,9 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
               for table, is_host in zip(text.tables, program.is_host[3:])]
     order = arguments.LAYOUTS[layout]
     extents = [c.c_int64(length) for length in text.clauses.extents(num_queries, num_keys)]
-    _run(program, text, [*(_permuted(_readable(x), order) for x in given), *tables,
+    read = [views.readable(view, x, name, stream)
+            for view, x, name in zip(given, (q, k, v), "qkv")]
+    _run(program, text, [*(_permuted(x, order) for x in read), *tables,
                          *(View(c.addressof(x), "int64", (), (), None, True, x) for x in extents),
                          _permuted(written[0], order), written[1]], sequence, gpu, stream)
     o, lse = results
@@ -70,8 +75,9 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
 
 
 def _clauses(given: Sizes[View], mask: tracing.Function | None, score: tracing.Function | None,
-             scale: float | None, sequence: Sequence | None, strategy: str, layout: str,
-             head_offset: int, batch_offset: int) -> Clauses:
+             scale: float | None, sequence: Sequence | None, strategy: str,
+             without: tuple[str, ...], layout: str, head_offset: int,
+             batch_offset: int) -> Clauses:
     order = arguments.LAYOUTS[layout]
     (batch, num_queries, heads, dim), (_, num_keys, key_heads, _), (_, _, _, value_dim) = (
         [x.shape[n] for n in order] for x in given)
@@ -87,7 +93,7 @@ def _clauses(given: Sizes[View], mask: tracing.Function | None, score: tracing.F
 
     return Clauses(shape, region(mask, False), region(score, True), scale,
                    sequence.layout if sequence else Layout(1),
-                   None if strategy == "auto" else strategy)
+                   None if strategy == "auto" else strategy, without=without)
 
 
 def _results(given: Sizes[View], layout: str) -> tuple[tuple[tuple[int, ...], ...],
@@ -134,7 +140,7 @@ def _of_result(x: Any, name: str, shape: tuple[int, ...], dtype: str, gpu: int |
     _check_place(view, f"out: {name}", gpu)
     if view.is_read_only:
         raise ValueError(f"out: {name} is read-only")
-    if not _is_readable(view) or any(n == 0 and size > 1
+    if not views.is_readable(view) or any(n == 0 and size > 1
                                      for n, size in zip(view.strides, shape)):
         raise ValueError(f"out: {name} must have the elements of its last dimension side by side, "
                          f"and each one once; its strides are {view.strides}")
@@ -144,7 +150,7 @@ def _of_result(x: Any, name: str, shape: tuple[int, ...], dtype: str, gpu: int |
 def _of_table(x: Any, gpu: int | None, stream: int | None) -> View:
     view = views.of(x, "a table", stream)
     _check_place(view, "a table", gpu)
-    return _readable(view)
+    return views.readable(view, x, "a table", stream)
 
 
 def _check_place(view: View, name: str, gpu: int | None) -> None:
@@ -152,21 +158,6 @@ def _check_place(view: View, name: str, gpu: int | None) -> None:
         places = ["in the memory of the CPU" if x is None else f"on GPU {x}"
                   for x in (view.gpu, gpu)]
         raise ValueError(f"{name}: lies {places[0]}, and should {places[1]}")
-
-
-def _is_readable(view: View) -> bool:
-    return min(view.strides, default=0) >= 0 and \
-        (not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1)
-
-
-def _readable(view: View) -> View:
-    """With the elements of the last dimension side by side, and none backwards."""
-    if _is_readable(view):
-        return view
-    if not hasattr(view.owner, "__array_interface__"):
-        raise ValueError(f"an array with strides {view.strides}: the elements of the last "
-                         "dimension must lie side by side; copy it first")
-    return views.of(view.owner.copy(order="C"), "a copy")
 
 
 def _permuted(view: View, order: Sizes[int]) -> View:

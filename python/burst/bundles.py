@@ -92,6 +92,8 @@ class Program(running.Program):
             *, threads: int = 0, deadline_seconds: float = 0,
             whole: bool = False) -> list[_c.Counters]:
         """Runs the program in place: all arguments are read, all results are written.
+        Arguments of which the last dimension lies apart, or any backwards, are copied first;
+        results that do so are an error.
 
         `operands` has them by name, or in the order of the signature. Tensors are of
         torch, numpy, any library that speaks DLPack, or buffers of Python, in the memory
@@ -207,7 +209,9 @@ def _view(value: Any, parameter: Parameter) -> View:
         raise ValueError(f"{name}: lies on GPU {view.gpu}; memory of the CPU is wanted")
     if view.dtype not in _TYPES:
         raise TypeError(f"{name}: {parameter.dtype} is wanted, got {view.dtype}")
-    if parameter.is_result and view.is_read_only:
+    if not parameter.is_result:
+        return views.readable(view, value, name)
+    if view.is_read_only:
         raise ValueError(f"{name}: is a result, and read-only")
     return view
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,17 +39,18 @@ class Report:
 
 def check(mask: tracing.Function | None = None, score: tracing.Function | None = None, *,
           S: int = 256, keys: int | None = None, ranks: int = 4,
-          nodes: int = 1, order: str = "zigzag", strategy: str = "auto", heads: int = 2,
-          key_heads: int | None = None, head_dim: int = 32, batch: int = 1,
+          nodes: int = 1, order: str = "zigzag", strategy: str = "auto",
+          without: Iterable[str] = (), heads: int = 2, key_heads: int | None = None,
+          head_dim: int = 32, batch: int = 1,
           dtype: torch.dtype = torch.float32, backward: bool = True, seed: int = 0,
           scale: float | None = None, head_offset: int = 0, batch_offset: int = 0) -> Report:
     """Runs an attention of random numbers on `ranks` ranks, which are threads of
     this process, forward and backward, and compares it with what mask and score,
     run by PyTorch, mean in float64. Raises AssertionError where they differ.
 
-    `nodes` and `order` are those of burst.Sequence. S is the number of queries, and of
-    keys unless `keys` says another. The comparison has all S x keys pairs of a head in
-    memory. Some ranks show what many
+    `nodes` and `order` are those of burst.Sequence, `without` that of burst.attention.
+    S is the number of queries, and of keys unless `keys` says another. The comparison
+    has all S x keys pairs of a head in memory. Some ranks show what many
     would: hundreds take minutes, since their schedule is simulated and each is a
     thread. The offsets are those of burst.attention; its sinks are applied behind
     what is checked here.
@@ -76,7 +77,8 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
 
     clauses = Clauses(shape, region(mask, False), region(score, True), scale,
                       Layout(ranks, order, arguments.whole("nodes", nodes)),
-                      None if strategy == "auto" else strategy)
+                      None if strategy == "auto" else strategy,
+                      without=arguments.check_without(without))
     text = programs.forward(clauses)
     tables = [table.source for table in text.tables]
     o = torch.empty(batch, S, heads, head_dim, dtype=dtype)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from collections.abc import Sequence as Sizes
 from typing import Any
 
@@ -128,7 +129,8 @@ def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
             v: Sizes[int | None] | None = None, *,
             mask: tracing.Function | None = None, score: tracing.Function | None = None,
             sequence: Sequence | None = None, dtype: Any = "float32",
-            scale: float | None = None, strategy: str = "auto", layout: str = "bhsd",
+            scale: float | None = None, strategy: str = "auto", without: Iterable[str] = (),
+            layout: str = "bhsd",
             head_offset: int = 0, batch_offset: int = 0, backward: bool = False,
             lse_gradient: bool = False, constants: bool = False,
             processor: str | None = None, features: str | None = None) -> Compiled:
@@ -141,12 +143,12 @@ def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
     q, k, v, o, lse and do, with `lse_gradient` dlse, and gives dq, dk, dv, and the
     gradients of the score's tables that require one. `processor`, by LLVM's name,
     and `features`, such as "+avx2,-fma", are those of this machine where they are
-    left out; it must be able to stand in for them.
+    left out; it must be able to stand in for them. `without` is that of burst.attention.
     """
     if lse_gradient and not backward:
         raise ValueError("lse_gradient: is of the backward pass; add backward=True")
     described = descriptions.clauses(q, k, v, mask, score, dtype, scale, sequence, strategy,
-                                     layout, head_offset, batch_offset)
+                                     without, layout, head_offset, batch_offset)
     tables: list[Table] = []
     if backward and described.score is not None:
         tables = [x for x in described.score.tables if getattr(x.source, "requires_grad", False)]
@@ -156,7 +158,8 @@ def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
     text = programs.backward(described, tables, lse_gradient, constants) if backward else \
         programs.forward(described, constants)
     config = _c.CompileConfig(name=b"attention", processor=processor and processor.encode(),
-                              features=features and features.encode())
+                              features=features and features.encode(),
+                              without=",".join(described.without).encode())
     module = text.module.encode()
     handle = _c.Handle()
     try:

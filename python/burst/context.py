@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 import torch.nn.functional
 
-from burst import torch_functions
+from burst import arguments, torch_functions
 from burst.api import Strategy
 from burst.sequence import Sequence
 
@@ -28,7 +28,8 @@ def context_parallel(mesh: Any, *, buffers: Sizes[torch.Tensor] | None = None,
                      buffer_seq_dims: Sizes[int] | None = None,
                      no_restore_buffers: Iterable[torch.Tensor] | None = None,
                      order: str = "zigzag",
-                     strategy: Strategy = "auto") -> Generator[Sequence, None, None]:
+                     strategy: Strategy = "auto",
+                     without: Iterable[str] = ()) -> Generator[Sequence, None, None]:
     """`torch.distributed.tensor.experimental.context_parallel`, with the arguments and
     the meaning that it has there.
 
@@ -43,7 +44,8 @@ def context_parallel(mesh: Any, *, buffers: Sizes[torch.Tensor] | None = None,
 
     `mesh` is a dimension of a DeviceMesh or a process group. `order` says which
     positions a rank has, see burst.Layout: zigzag is that of torch where the length
-    is a multiple of twice the number of ranks. `strategy` is that of burst.attention.
+    is a multiple of twice the number of ranks. `strategy` and `without` are those of
+    burst.attention.
     Given to `with ... as`, the context is the burst.Sequence: its unshard, positions,
     and burst.attention with masks and scores that are functions.
 
@@ -64,7 +66,8 @@ def context_parallel(mesh: Any, *, buffers: Sizes[torch.Tensor] | None = None,
     for buffer in unrestored:
         if not any(buffer is x for x in given):
             raise ValueError("no_restore_buffers: has a tensor that is none of buffers")
-    replacement = _replacement_of(Sequence(mesh, order, length=length), strategy)
+    replacement = _replacement_of(Sequence(mesh, order, length=length), strategy,
+                                  arguments.check_without(without))
     with contextlib.ExitStack() as stack:
         if given:
             stack.enter_context(_sharded(given, dims, unrestored, replacement.sequence))
@@ -177,9 +180,11 @@ _hooks = cast(Callable[[], "tuple[Callable[..., Any], Callable[..., Any]] | None
 class _Replacement:
     """scaled_dot_product_attention inside of a context."""
 
-    def __init__(self, sequence: Sequence, strategy: Strategy) -> None:
+    def __init__(self, sequence: Sequence, strategy: Strategy,
+                 without: tuple[str, ...]) -> None:
         self.sequence = sequence
         self.strategy: Strategy = strategy
+        self.without = without
         self.length = sequence.length
         # Of this rank.
         self.local = None if self.length is None or sequence.rank is None else \
@@ -206,7 +211,7 @@ class _Replacement:
         if attn_mask is not None:
             self.check_mask(attn_mask, query, key)
         o = torch_functions.attend(query, key, value, attn_mask, 0.0, is_causal, scale, enable_gqa,
-                                   self.sequence, self.strategy)
+                                   self.sequence, self.strategy, self.without)
         if not torch.compiler.is_compiling() and o.requires_grad and _hooks() is not None:
             o = cast(torch.Tensor, cast(Any, _Mark).apply(o))
         return o
@@ -243,8 +248,9 @@ class _Mark(torch.autograd.Function):
 
 # The same object for equal sequences: compiled graphs depend on it.
 @functools.lru_cache(maxsize=64)
-def _replacement_of(sequence: Sequence, strategy: Strategy) -> _Replacement:
-    return _Replacement(sequence, strategy)
+def _replacement_of(sequence: Sequence, strategy: Strategy,
+                    without: tuple[str, ...]) -> _Replacement:
+    return _Replacement(sequence, strategy, without)
 
 
 # Where this thread, and those of its backward passes, find the innermost one.

@@ -4,6 +4,7 @@ tensors: to be explained, or compiled ahead."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Sizes
 from typing import Any
 
@@ -15,8 +16,8 @@ from burst.sequence import Layout, Sequence
 
 def clauses(q: Sizes[int | None], k: Sizes[int | None] | None, v: Sizes[int | None] | None,
             mask: tracing.Function | None, score: tracing.Function | None, dtype: Any,
-            scale: float | None, sequence: Sequence | None, strategy: str, layout: str,
-            head_offset: int, batch_offset: int) -> Clauses:
+            scale: float | None, sequence: Sequence | None, strategy: str,
+            without: Iterable[str], layout: str, head_offset: int, batch_offset: int) -> Clauses:
     """k is like q where it is left out, v like k. A length may be None: the program is
     for any. dtype is one of torch or numpy, or its name."""
     arguments.check_functions(mask, score, sequence)
@@ -26,7 +27,7 @@ def clauses(q: Sizes[int | None], k: Sizes[int | None] | None, v: Sizes[int | No
     order = arguments.LAYOUTS[layout]
     shapes: list[tuple[Any, ...]] = [
         tuple([None if size is None and n == order[1] else
-               arguments.whole(f"{which}: a size", size) for n, size in enumerate(x)])
+               arguments.at_least(0, f"{which}: a size", size) for n, size in enumerate(x)])
         for which, x in zip("qkv", (q, k, v))]
     head_offset = arguments.whole("head_offset", head_offset)
     batch_offset = arguments.whole("batch_offset", batch_offset)
@@ -48,4 +49,5 @@ def clauses(q: Sizes[int | None], k: Sizes[int | None] | None, v: Sizes[int | No
     return Clauses(shape, region(mask, False), region(score, True), scale,
                    sequence.layout if sequence else Layout(1),
                    None if strategy == "auto" else strategy,
-                  is_open=(num_queries is None, num_keys is None))
+                   is_open=(num_queries is None, num_keys is None),
+                   without=arguments.check_without(without))

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 
 from burst import _c, names, running
+from burst.arguments import strategy_of
 from burst.errors import Error
 from burst.regions import TABLE_TYPES, Region, Table
 from burst.running import describe as describe
@@ -69,6 +70,8 @@ class Clauses:
     strategy: str | None
     # Whether the program is for any number of queries, and of keys.
     is_open: tuple[bool, bool] = (False, False)
+    # Optimisations that are left out.
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.check_bounds(self.shape.num_queries, self.shape.num_keys)
@@ -119,6 +122,7 @@ class Clauses:
             "order": self.layout.order,
             "nodes": str(self.layout.nodes),
             "strategy": self.strategy or "auto",
+            "without": ", ".join(self.without) or "nothing",
             "scale": "1 / sqrt(head dim)" if self.scale is None else repr(self.scale),
             "mask": _mask(self)[0].strip().removeprefix("mask ") or "none",
             "score": self.score.text("") if self.score is not None else "none",
@@ -190,8 +194,8 @@ def _function(clauses: Clauses, op: str, operands: list[tuple[str, str]],
     if clauses.scale is not None:
         text += f"\n      scale {clauses.scale:.17e}"
     tail = f"      sequence <@cp, {clauses.layout.order}>"
-    if clauses.strategy:
-        tail += f" strategy <{clauses.strategy}>"
+    if strategy := strategy_of(clauses.strategy, is_backward=op == "attention_backward"):
+        tail += f" strategy <{strategy}>"
     if gradients:
         assert clauses.score is not None
         which = [n for n, table in enumerate(clauses.score.tables)
@@ -269,10 +273,11 @@ class Program(running.Program):
     """A program that was compiled in this process."""
 
     @staticmethod
-    def compile(module: str, target: str = "cpu") -> Program:
+    def compile(module: str, target: str = "cpu", without: tuple[str, ...] = ()) -> Program:
         handle = _c.Handle()
         text = module.encode()
-        config = _c.CompileConfig(name=b"attention", target=target.encode())
+        config = _c.CompileConfig(name=b"attention", target=target.encode(),
+                                  without=",".join(without).encode())
         _c.check(_c.library.burst_compile_text(text, len(text), config, handle))
         return Program(handle)
 
@@ -286,16 +291,16 @@ class Program(running.Program):
 
 def compiled_of(text: Text, target: str = "cpu") -> Program:
     try:
-        return compiled(text.module, target)
+        return compiled(text.module, target, text.clauses.without)
     except Error as error:
         raise text.explained(error) from None
 
 
 @functools.lru_cache(maxsize=1024)
-def compiled(module: str, target: str = "cpu") -> Program:
+def compiled(module: str, target: str = "cpu", without: tuple[str, ...] = ()) -> Program:
     """The program of a module, for "cpu" or "cuda": text that was seen is not
     compiled again."""
-    return Program.compile(module, target)
+    return Program.compile(module, target, without)
 
 
 #===----------------------------------------------------------------------===#

@@ -31,7 +31,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.ranks < 1:
-            raise ValueError(f"ranks: at least 1, got {self.ranks}")
+            raise ValueError(f"ranks: a whole number of at least 1 is wanted, got {self.ranks}")
         if self.nodes < 1 or self.ranks % self.nodes:
             raise ValueError(f"nodes: a number that divides the {self.ranks} ranks is wanted, "
                              f"got {self.nodes}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import torch
@@ -31,8 +31,8 @@ _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
               score: tracing.Function | None, sinks: torch.Tensor | None, scale: float | None,
-              sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
-              batch_offset: int | None, return_lse: bool, out: Pair | None,
+              sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
+              head_offset: int | None, batch_offset: int | None, return_lse: bool, out: Pair | None,
               stream: int | None) -> Any:
     if stream is not None:
         raise ValueError("stream: of torch tensors it is the current one; use torch.cuda.stream")
@@ -43,8 +43,9 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         if out is not None:
             raise ValueError("out: cannot be given where torch.compile reads, which reuses "
                              "memory itself")
-        o, lse = torch_compile.attend(q, k, v, mask, score, scale, sequence, strategy, layout,
-                                      head_offset, batch_offset)
+        o, lse = torch_compile.attend(q, k, v, mask, score, scale, sequence, strategy,
+                                      arguments.check_without(without), layout, head_offset,
+                                      batch_offset)
         if sinks is not None:
             o, lse = _with_sinks(o, lse, sinks, layout)
         return (o, lse) if return_lse else o
@@ -61,8 +62,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         key = (q.shape, q.stride(), k.shape, k.stride(), v.shape, v.stride(), q.dtype, k.dtype,
                v.dtype, q.device, k.device, v.device,
                None if mask is None else mask.__code__,
-               None if score is None else score.__code__, scale, sequence, strategy, layout,
-               head_offset, batch_offset, torch.get_default_dtype())
+               None if score is None else score.__code__, scale, sequence, strategy, without,
+               layout, head_offset, batch_offset, torch.get_default_dtype())
         call = _calls.get(key)
         if call is not None and sequence is not None and not call.is_agreed():
             call = None
@@ -72,6 +73,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         key = None
     is_plain = type(q) in _PLAIN and type(k) in _PLAIN and type(v) in _PLAIN and \
         not _count_modes() and not _has_transforms()
+    if not is_plain:
+        _refuse_dtensors(q=q, k=k, v=v)
     open_key = None
     if call is None and key is not None and layout in arguments.LAYOUTS:
         open_key = (*torch_attention.without_length(layout, q, k, v), *key[6:])
@@ -86,7 +89,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
                 return (o, lse) if return_lse else o
     if call is None or tables is None:
         call, attention, tables = _find(key, open_key, q, k, v, mask, score, scale, sequence,
-                                        strategy, layout, head_offset, batch_offset, is_plain)
+                                        strategy, without, layout, head_offset, batch_offset,
+                                        is_plain)
     else:
         attention = call.attention
     if out is not None:
@@ -119,12 +123,13 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
 def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torch.Tensor,
           k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
           score: tracing.Function | None, scale: float | None, sequence: Sequence | None,
-          strategy: str, layout: str, head_offset: int | None, batch_offset: int | None,
-          is_plain: bool,
+          strategy: str, without: Iterable[str], layout: str, head_offset: int | None,
+          batch_offset: int | None, is_plain: bool,
           ) -> tuple[Call | None, torch_attention.Attention, list[torch.Tensor]]:
     """What a call that is not known does, after checks of its arguments."""
     arguments.check_functions(mask, score, sequence)
-    options = checked(q, k, v, scale, sequence, strategy, layout, head_offset, batch_offset)
+    options = checked(q, k, v, scale, sequence, strategy, without, layout, head_offset,
+                      batch_offset)
     found = torch_attention.find(q, k, v, mask, score, options)
     check_offsets(found.attention, options, head_offset, batch_offset)
     call = None
@@ -191,10 +196,11 @@ _apply = cast(Callable[..., Pair], cast(Any, super(torch.autograd.Function, Func
 
 
 def checked(q: Any, k: Any, v: Any, scale: float | None,
-            sequence: Sequence | None, strategy: str, layout: str, head_offset: int | None,
-            batch_offset: int | None) -> Options:
+            sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
+            head_offset: int | None, batch_offset: int | None) -> Options:
     """The options, when all is as it should be."""
     arguments.check_options(layout, scale, strategy)
+    left_out = arguments.check_without(without)
     for x, name in ((q, "q"), (k, "k"), (v, "v")):
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"{name}: a torch.Tensor is wanted, as q is, got {type(x).__name__}")
@@ -203,7 +209,7 @@ def checked(q: Any, k: Any, v: Any, scale: float | None,
     arguments.check_shapes([x.shape for x in (q, k, v)],
                            [str(x.dtype).removeprefix("torch.") for x in (q, k, v)], layout)
     _check_devices(q, k, v)
-    return Options(layout, scale, sequence, None if strategy == "auto" else strategy,
+    return Options(layout, scale, sequence, None if strategy == "auto" else strategy, left_out,
                    head_offset or 0, batch_offset or 0, q.device.type)
 
 
@@ -219,6 +225,14 @@ def _refuse_tangents(*tensors: Any) -> None:
         if isinstance(x, torch.Tensor) and _forward_ad.unpack_dual(x).tangent is not None:
             raise NotImplementedError("burst.attention: has no forward-mode derivative; use "
                                       "torch.autograd.grad, which goes backward")
+
+
+def _refuse_dtensors(**tensors: Any) -> None:
+    """Among others, such as their shards."""
+    for name, x in tensors.items():
+        if hasattr(x, "to_local"):
+            raise TypeError(f"{name}: is a DTensor, and others are none: make one of each, or "
+                            f"give {name}.to_local()")
 
 
 def _check_devices(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
@@ -272,6 +286,7 @@ def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.T
 
 
 def _with_sinks(o: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor, layout: str) -> Pair:
+    _refuse_dtensors(sinks=sinks)
     if not isinstance(cast(object, sinks), torch.Tensor) or not sinks.is_floating_point():
         found = sinks.dtype if isinstance(cast(object, sinks), torch.Tensor) else \
             type(sinks).__name__

@@ -35,6 +35,7 @@ class Options(NamedTuple):
     scale: float | None
     sequence: Sequence | None
     strategy: str | None
+    without: tuple[str, ...]
     head_offset: int
     batch_offset: int
     target: str # cpu or cuda
@@ -180,6 +181,7 @@ class Attention:
 
     def __init__(self, clauses: Clauses, options: Options, shapes: tuple[torch.Size, ...],
                  dtype: torch.dtype) -> None:
+        self.made_from = clauses, options, shapes, dtype
         self.clauses = clauses
         self.options = options
         self.shapes = shapes # of q, k and v, in the layout
@@ -206,7 +208,9 @@ class Attention:
             of_group = f"{options.sequence.name} {shapes}"
         # The same in each process: compiled graphs are kept on the disk.
         lengths = f"{clauses.shape.num_queries} {clauses.shape.num_keys}"
-        described = f"{options.target} {options.layout} {of_group} {lengths}\n{text.module}"
+        # The text is that of the forward pass: a strategy of the other one stands beside it.
+        described = f"{options.target} {options.layout} {of_group} {lengths} {clauses.without} " \
+            f"{clauses.strategy}\n{text.module}"
         self.name = hashlib.sha256(described.encode()).hexdigest()[:32]
         self.forward = Bound(text, options, [True] * 3 + [False] * len(self.tables), (True, False))
         self.backwards: dict[tuple[Any, ...], Bound] = {}
@@ -430,7 +434,8 @@ def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
                              options.batch_offset)
 
     clauses = Clauses(shape, region(mask, False), region(score, True), options.scale,
-                      sequence.layout if sequence else Layout(1), options.strategy, is_open)
+                      sequence.layout if sequence else Layout(1), options.strategy, is_open,
+                      options.without)
     return Attention(clauses, options, (q, k, v), dtype)
 
 

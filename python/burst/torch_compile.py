@@ -35,13 +35,14 @@ class _Attention(HigherOrderOperator):
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
                  mask: Callable[..., Any] | None, of_mask: tuple[Any, ...],
                  score: Callable[..., Any] | None, of_score: tuple[Any, ...],
-                 scale: float | None, sequence: int | None, strategy: str, layout: str,
-                 head_offset: int | None, batch_offset: int | None) -> Any:
+                 scale: float | None, sequence: int | None, strategy: str,
+                 without: tuple[str, ...], layout: str, head_offset: int | None,
+                 batch_offset: int | None) -> Any:
         """Of graphs and what they take behind b, h, i, j."""
         from burst import torch_api
         options = torch_api.checked(q, k, v, None if scale is None else float(scale),
                                     None if sequence is None else _sequences[sequence], strategy,
-                                    layout, head_offset, batch_offset)
+                                    without, layout, head_offset, batch_offset)
         closed = [None if graph is None else _closed(graph, captured)
                   for graph, captured in ((mask, of_mask), (score, of_score))]
         # Programs are for one size: dimensions that could vary are fixed here.

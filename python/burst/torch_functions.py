@@ -72,7 +72,7 @@ def scaled_dot_product_attention(query: torch.Tensor, key: torch.Tensor, value: 
 def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
            attn_mask: torch.Tensor | None, dropout_p: float, is_causal: bool,
            scale: float | None, enable_gqa: bool, sequence: Sequence | None = None,
-           strategy: api.Strategy = "auto") -> torch.Tensor:
+           strategy: api.Strategy = "auto", without: tuple[str, ...] = ()) -> torch.Tensor:
     """scaled_dot_product_attention of shards of a sequence: is_causal and attn_mask
     are those of the whole."""
     if attn_mask is not None and is_causal:
@@ -84,7 +84,7 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
     if query.dim() == 3:
         attn_mask = attn_mask if attn_mask is None or attn_mask.dim() < 3 else attn_mask[:, None]
         o = attend(query[:, None], key[:, None], value[:, None], attn_mask, dropout_p, is_causal,
-                   scale, enable_gqa, sequence, strategy)
+                   scale, enable_gqa, sequence, strategy, without)
         return o[:, 0]
     _check_heads(query, key, enable_gqa)
     mask = score = None
@@ -103,8 +103,8 @@ def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
             raise TypeError(f"attn_mask: bool or {query.dtype}, got {attn_mask.dtype}")
     # The tensor is of these heads and this batch, also where others are elsewhere.
     return api.attention(query, key, value, mask=mask, score=score, dropout=dropout_p,
-                         scale=scale, sequence=sequence, strategy=strategy, head_offset=0,
-                         batch_offset=0)
+                         scale=scale, sequence=sequence, strategy=strategy, without=without,
+                         head_offset=0, batch_offset=0)
 
 
 def _causal(b: Any, h: Any, i: Any, j: Any) -> Any:

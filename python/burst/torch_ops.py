@@ -11,9 +11,13 @@ calls the ops by it.
 
 from __future__ import annotations
 
+import functools
+import threading
+import weakref
 from typing import Any, cast
 
 import torch
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from burst import torch_attention
 from burst.torch_attention import Attention
@@ -25,13 +29,17 @@ _library.define("attention(Tensor q, Tensor k, Tensor v, Tensor[] tables, str na
 _library.define("attention_backward(Tensor do, Tensor? dlse, Tensor q, Tensor k, Tensor v, "
                 "Tensor o, Tensor lse, Tensor[] tables, int[] wanted, str name) -> Tensor[]")
 
-# Those that graphs may have.
-_named: dict[str, Attention] = {}
+# Those of calls, of autograd and of caches, while these have them.
+_alive: weakref.WeakValueDictionary[str, Attention] = weakref.WeakValueDictionary()
+# What those of graphs are made from: nobody says when a graph is gone, that of torch.export may
+# be anywhere. Their programs, which are large, come and go.
+_of_graphs: dict[str, tuple[Any, ...]] = {}
+_lock = threading.Lock()
 
 
 def attention(found: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
               tables: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    _named[found.name] = found
+    found = _named(found)
     return torch.ops.burst.attention(q, k, v, tables, found.name)
 
 
@@ -39,14 +47,28 @@ def attention_backward(found: Attention, do: torch.Tensor, dlse: torch.Tensor | 
                        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
                        lse: torch.Tensor, tables: list[torch.Tensor],
                        wanted: tuple[int, ...]) -> list[torch.Tensor]:
-    _named[found.name] = found
+    found = _named(found)
     return torch.ops.burst.attention_backward(do, dlse, q, k, v, o, lse, tables, list(wanted),
                                               found.name)
 
 
+def _named(found: Attention) -> Attention:
+    """The one of its name, which the op finds while the caller keeps it, or by a graph."""
+    with _lock:
+        found = _alive.setdefault(found.name, found)
+    if get_proxy_mode() is not None:
+        _of_graphs[found.name] = found.made_from
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _again(name: str) -> Attention:
+    return Attention(*_of_graphs[name])
+
+
 def _of(name: str, *tensors: torch.Tensor) -> Attention:
     try:
-        found = _named[name]
+        found = _alive.get(name) or _again(name)
     except KeyError:
         raise RuntimeError(f"burst::attention: this process has no attention {name}; it is "
                            "burst.attention that makes them and calls the op") from None
@@ -86,8 +108,9 @@ def _(do: torch.Tensor, dlse: torch.Tensor | None, q: torch.Tensor, k: torch.Ten
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
-    q, k, v, tables, ctx.name = inputs
-    ctx.wanted = list(_named[ctx.name].wanted([table.requires_grad for table in tables]))
+    q, k, v, tables, name = inputs
+    ctx.attention = _of(name)
+    ctx.wanted = ctx.attention.wanted([table.requires_grad for table in tables])
     ctx.save_for_backward(q, k, v, *output, *tables)
     ctx.set_materialize_grads(False)
 
@@ -96,9 +119,9 @@ def _gradients(ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None) -> 
     q, k, v, o, lse, *tables = ctx.saved_tensors
     if do is None and dlse is None:
         return None, None, None, [None] * len(tables), None
-    dq, dk, dv, *found = torch.ops.burst.attention_backward(
-        torch.zeros_like(o) if do is None else do, dlse, q, k, v, o, lse, tables, ctx.wanted,
-        ctx.name)
+    dq, dk, dv, *found = attention_backward(
+        ctx.attention, torch.zeros_like(o) if do is None else do, dlse, q, k, v, o, lse, tables,
+        ctx.wanted)
     of_tables: list[torch.Tensor | None] = [None] * len(tables)
     for n, gradient in zip(ctx.wanted, found):
         of_tables[n] = gradient.to(tables[n].dtype)

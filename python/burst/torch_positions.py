@@ -42,8 +42,8 @@ class AtPositions(TorchFunctionMode):
             if func in _UNNOTICED and _is_traced(args[0]):
                 raise TypeError(f"calls {func.__name__} of what depends on b, h, i, j or s, as "
                                 "functions of numpy do, and arrays of numpy that are read by "
-                                "position: give tensors, such as torch.from_numpy(x), and "
-                                "functions of torch")
+                                "position: give tensors, such as torch.from_numpy(x), or "
+                                "burst.table(x), and functions of torch")
         elif func is torch.Tensor.__getitem__ and is_traceable_wrapper_subclass(args[0]):
             raise TypeError(f"reads a {type(args[0]).__name__} by position, which is no plain "
                             "tensor: give a part of it, such as x.to_local() of a DTensor")

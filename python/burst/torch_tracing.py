@@ -9,12 +9,14 @@ import dataclasses
 import math
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Generator
 from typing import Any, cast
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
+from torch.utils._python_dispatch import _disable_current_modes # pyright: ignore
 
 from burst import tracing
 from burst.arrays import Array, Axis, Rows, each
@@ -38,7 +40,7 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
             with AtPositions(region.is_score) as mode:
                 graph = make_fx(lambda *x: function(*x))(*examples) # defaults are left out
                 other = _traced_elsewhere(function, examples, len(arguments))
-            if not _is_same(graph, other):
+        if not _is_same(graph, other):
                 raise TypeError("takes numbers of what it is traced with, which are others for "
                                 "each pair: b, h, i, j and s in a list that becomes a tensor (use "
                                 "torch.stack), or in a function that is none of torch; or gives "
@@ -47,6 +49,25 @@ def trace(function: tracing.Function, region: Region, arguments: list[Value],
         raise tracing.TracingError(_explain(error)) from None
     region.reads_values = mode.reads_values
     return _Translation(region, graph, arguments, tables).run()
+
+
+def tensor_of(array: Any) -> tuple[torch.Tensor, bool]:
+    """An array of numpy, or one with DLPack's functions; and whether it is in the same memory,
+    and no copy."""
+    with _disable_current_modes(), warnings.catch_warnings(): # it is not what is recorded
+        warnings.simplefilter("ignore") # about arrays that are read-only, as tables are
+        tracing.table_of(array) # says which types and sizes are wanted
+        if not hasattr(array, "__array_interface__"):
+            return torch.from_dlpack(array), True
+        is_shared = min(array.strides, default=0) >= 0
+        if not is_shared: # PyTorch has none that lie backwards
+            array = array.copy()
+        if array.dtype.name == "bfloat16": # which is no type of numpy's own
+            return _from_numpy(array.view("int16")).view(torch.bfloat16), is_shared
+        return _from_numpy(array), is_shared
+
+
+_from_numpy = cast("Callable[[Any], torch.Tensor]", cast(Any, torch).from_numpy)
 
 
 def _traced_elsewhere(function: tracing.Function, examples: list[torch.Tensor],

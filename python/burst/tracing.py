@@ -100,7 +100,8 @@ def _variable_of(function: Any, captured: Any, depth: int = 4) -> str | None:
     defaults = function.__defaults__ or ()
     known.update(zip(code.co_varnames[code.co_argcount - len(defaults):], defaults))
     for name, value in known.items():
-        if value is captured or getattr(value, "array", None) is captured:
+        if value is captured or isinstance(value, TableOf) and (
+                value.array is captured or value.tensor is captured):
             return name
     for value in known.values():
         if isinstance(value, types.FunctionType):
@@ -255,13 +256,20 @@ class Symbol:
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b: what `if` cannot say in a mask or score
-    without PyTorch."""
+    """a where the condition holds, else b: what `if` cannot say in a mask or score, and
+    torch.where not without PyTorch."""
     for symbol in (condition, a, b):
         if isinstance(symbol, Symbol):
             r = symbol.region
             return Symbol(r, r.select(lift(r, condition), lift(r, a), lift(r, b)))
+    if _is_of_torch(condition):
+        import torch
+        return torch.where(condition, a, b)
     return a if condition else b
+
+
+def _is_of_torch(x: Any) -> bool:
+    return hasattr(x, "__torch_function__")
 
 
 def function(name: str, x: Any) -> Any:
@@ -303,18 +311,31 @@ class TableOf:
 
     def __init__(self, array: Any) -> None:
         self.array = array
+        self.tensor: Any = None # of PyTorch, in the same memory, where its tracer has read it
 
     def __getitem__(self, indices: Any) -> Any:
         at = cast("tuple[Any, ...]", indices if isinstance(indices, tuple) else (indices,))
         symbols = [index for index in at if isinstance(index, Symbol)]
         if not symbols:
-            return self.array[indices]
+            is_of_torch = not _is_of_torch(self.array) and any(map(_is_of_torch, at))
+            return (self._as_tensor() if is_of_torch else self.array)[indices]
         region = symbols[0].region
         table = table_of(self.array)
         if len(at) != len(table.shape):
             raise TracingError(f"reads a table of {len(table.shape)} dimensions with {len(at)} "
                                "indices: all are wanted")
         return Symbol(region, region.load(table, [lift(region, index) for index in at]))
+
+    def _as_tensor(self) -> Any:
+        """The array as PyTorch's tracer reads it: one tensor for all reads, which are of one
+        table, where it can have the same memory."""
+        if self.tensor is not None:
+            return self.tensor
+        from burst import torch_tracing
+        tensor, is_shared = torch_tracing.tensor_of(self.array)
+        if is_shared:
+            self.tensor = tensor
+        return tensor
 
 
 def by_operators(function: Function, region: Region, arguments: list[Value],

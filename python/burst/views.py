@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Where the arrays of other libraries lie: those of numpy, and by DLPack any other.
 
-Nothing is copied, and neither numpy nor PyTorch is needed.
+Nothing is copied but by `readable`, and neither numpy nor PyTorch is needed.
 """
 
 from __future__ import annotations
@@ -103,9 +103,30 @@ def of(x: Any, name: str, stream: int | None = None, *, is_written: bool = False
         raise TypeError(f"{name}: has elements of DLPack's type {tensor.code} with {tensor.bits} "
                         f"bits and {tensor.lanes} lanes, which is not known")
     shape = tuple(tensor.shape[:tensor.rank])
-    strides = tuple(tensor.strides[:tensor.rank]) if tensor.strides else _contiguous(shape)
+    strides = tuple(tensor.strides[:tensor.rank]) if tensor.strides and 0 not in shape else \
+        _contiguous(shape)
     return View((tensor.data or 0) + tensor.byte_offset, dtype, shape, strides,
                 ordinal if kind in (_CUDA, _CUDA_MANAGED) else None, is_read_only, capsule)
+
+
+def is_readable(view: View) -> bool:
+    """Whether the library can read it where it lies: the elements of the last dimension side
+    by side, and none backwards."""
+    return min(view.strides, default=0) >= 0 and \
+        (not view.shape or view.strides[-1] == 1 or view.shape[-1] == 1)
+
+
+def readable(view: View, x: Any, name: str, stream: int | None = None) -> View:
+    """The view of an array that is read, or that of a copy where it has to be one."""
+    if is_readable(view):
+        return view
+    if hasattr(x, "__array_interface__"):
+        return of(x.copy(order="C"), name)
+    if hasattr(x, "contiguous"): # a tensor
+        return of(x.contiguous(), name, stream)
+    raise ValueError(f"{name}: has the strides {view.strides}; where the elements of the last "
+                     "dimension lie side by side, and none backwards, it can be read: copy it "
+                     "first")
 
 
 def _of_numpy(x: Any) -> View:

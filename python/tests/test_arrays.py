@@ -254,7 +254,7 @@ def test_lengths_that_vary(monkeypatch):
     compiled = []
     compile = programs.Program.compile
     monkeypatch.setattr(programs.Program, "compile", staticmethod(
-        lambda module, target="cpu": compiled.append(module) or compile(module, target)))
+        lambda module, *how: compiled.append(module) or compile(module, *how)))
     tensors = reference.draw(1, 5, 5, 3, 30, 8)
     q, keys, values = [x.numpy() for x in tensors]
     for n in (6, 7, 8, 30, 0):

@@ -194,6 +194,8 @@ def test_merge():
 @pytest.mark.parametrize("arguments, message", [
     (dict(dropout=0.1), "dropout: got 0.1; burst has none"),
     (dict(strategy="best"), "strategy: 'best' is not known"),
+    (dict(without=("tiling",)), "without: 'tiling' is not known; there are overlap, dropping, local"),
+    (dict(without="overlap"), "without: a tuple of names is wanted, as in (\"overlap\","),
     (dict(layout="sbhd"), "layout: 'sbhd' is not known"),
     (dict(mask=lambda b, h, i, j: i - j), "gives an integer, where True or False is wanted"),
     (dict(mask=lambda b, h, i, j: True if i > j else False), "write & | ~ in place of"),
@@ -417,9 +419,9 @@ def compiled(monkeypatch):
     count = []
     compile = programs.Program.compile
 
-    def counted(module, target="cpu"):
+    def counted(module, *how):
         count.append(module)
-        return compile(module, target)
+        return compile(module, *how)
 
     monkeypatch.setattr(programs.Program, "compile", staticmethod(counted))
     return count
@@ -521,3 +523,15 @@ def test_inference_mode_and_default_devices():
             with torch.device("meta"):
                 found = burst.attention(q, k, v, mask=mask)
             reference.assert_close(found, wanted)
+
+
+def test_names_tell_both_passes_apart():
+    """Ops find an attention by its name: one that differs in the strategy of the backward pass
+    alone is another one."""
+    shape = torch.Size((1, 2, 16, 8))
+    names = set()
+    for strategy in ("ring_kv", "ring_kv then ring_q", "ring_kv then direct_q"):
+        options = torch_attention.Options("bhsd", None, None, strategy, (), 0, 0, "cpu")
+        names.add(torch_attention.build(shape, shape, shape, torch.float32, None, None, options,
+                                        (False, False)).name)
+    assert len(names) == 3

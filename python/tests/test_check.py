@@ -20,6 +20,7 @@ def alibi(s, b, h, i, j):
 
 @pytest.mark.parametrize("ranks, order, strategy", [
     (8, "zigzag", "auto"), (8, "striped 8", "ring_q"), (3, "contiguous", "all_gather"),
+    (5, "zigzag", "bi_ring_kv"), (8, "zigzag", "bi_ring_q"),
     (1, "contiguous", "auto")])
 def test_is_right(ranks, order, strategy):
     report = burst.check(causal, alibi, S=77, ranks=ranks, order=order, strategy=strategy)
@@ -47,6 +48,30 @@ def test_key_heads_that_ranks_share(dtype):
     assert "dk" in report.errors
     with pytest.raises(burst.Error, match="12 key heads over 8 ranks.*the last one of 4 ranks"):
         burst.check(causal, S=48, ranks=8, heads=24, key_heads=12, strategy="ulysses")
+
+
+@pytest.mark.parametrize("strategy", ["ring_kv", "ring_q", "direct_kv", "ulysses"])
+def test_without(strategy):
+    """What is left out shows in what is sent, or only in the time."""
+    def sent(*without):
+        report = burst.check(causal, S=77, ranks=4, heads=4, strategy=strategy, without=without)
+        return sum(report.bytes_sent)
+
+    everything = sent()
+    assert sent("overlap") == sent("local_tiling") == everything
+    rings = strategy != "ulysses" # which sends heads, whatever the mask
+    assert (sent("local_tiling", "dropping", "overlap") > everything) == rings
+
+
+def test_scores_that_are_stored():
+    """The baseline of a ring without online softmax, forward and backward."""
+    report = burst.check(causal, lambda s, b, h, i, j: s - 0.1 * (i - j).abs(), S=77, ranks=4,
+                         heads=4, key_heads=2, strategy="ring_scores", without=("overlap",))
+    assert set(report.errors) == {"o", "lse", "dq", "dk", "dv"}
+    for score, message in ((alibi, "has no gradients of tables"),
+                           (lambda s, b, h, i, j: torch.tanh(s), "whose derivative reads products")):
+        with pytest.raises(burst.Error, match=message):
+            burst.check(causal, score, S=77, ranks=4, strategy="ring_scores")
 
 
 def test_lengths_and_types():

@@ -2,15 +2,19 @@
 """burst.attention under torch.compile, torch.export, autocast, checkpoints, modes."""
 
 import functools
+import gc
+import weakref
 
 import pytest
 import torch
 import torch._dynamo.testing
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import checkpoint
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import burst
 import reference
-from burst import torch_api, torch_ops
+from burst import programs, torch_api, torch_attention, torch_ops
 
 IDS = torch.tensor([0] * 11 + [1] * 20 + [2] * 6)
 
@@ -75,7 +79,7 @@ def test_compile_sinks_layout_and_sizes():
 
     def attend(q, k, v):
         return burst.attention(q, k, v, sinks=sinks, layout="bshd", scale=0.5, strategy="ring_kv",
-                               head_offset=3)
+                               without=("overlap", "local_tiling"), head_offset=3)
 
     compiled = torch.compile(attend, fullgraph=True, backend="aot_eager", dynamic=True)
     for size in (16, 24, 16):
@@ -92,6 +96,7 @@ def test_compile_says_what_it_refuses():
     out = torch.empty_like(q), torch.empty(1, 2, 8)
     for arguments, message in (
             (dict(strategy="best"), "strategy: 'best' is not known"),
+            (dict(without=("x",)), "without: 'x' is not known"),
             (dict(out=out), "out: cannot be given where torch.compile reads"),
             (dict(mask=lambda b, h, i, j: i + j), "gives an integer, where True or False"),
             (dict(dropout=0.1), "dropout: got 0.1")):
@@ -112,6 +117,9 @@ def test_export():
         assert torch.equal(program.module()(q, k, v), Model()(q, k, v))
 
 
+kept = []
+
+
 def op_of(q, k, v, *tables):
     """The op of an attention, and its arguments."""
     def score(s, b, h, i, j):
@@ -120,9 +128,10 @@ def op_of(q, k, v, *tables):
         return s
 
     burst.attention(q, k, v, mask=documents, score=score)
-    found = torch_api._find(None, None, q, k, v, documents, score, None, None, "auto", "bhsd", None,
-                            None, True)
+    found = torch_api._find(None, None, q, k, v, documents, score, None, None, "auto", (), "bhsd",
+                            None, None, True)
     torch_ops.attention(found[1], q, k, v, found[2])
+    kept.append(found[1]) # as the caller of an op does
     return torch.ops.burst.attention, (q, k, v, found[2], found[1].name)
 
 
@@ -144,6 +153,77 @@ def test_ops_refuse():
         op(q[:, :, 1:], k, v, tables, name)
     with pytest.raises(RuntimeError, match="this process has no attention abc"):
         op(q, k, v, tables, "abc")
+
+
+def forget():
+    """What caches of bounded size have forgotten after many other calls."""
+    torch_attention._found.clear()
+    torch_attention._families.clear()
+    torch_api._calls.clear()
+    torch_api._open_calls.clear()
+    torch_ops._again.cache_clear()
+    programs.compiled.cache_clear()
+    gc.collect()
+
+
+def test_ops_keep_no_attention(monkeypatch):
+    """Those of calls under a mode go with their results, or out of a cache of bounded size."""
+    monkeypatch.setattr(torch_attention, "_LARGEST_CACHE", 4)
+    forget()
+    kept.clear()
+    gc.collect()
+    before, of_graphs = len(torch_ops._alive), len(torch_ops._of_graphs)
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            return op(*args, **(kwargs or {}))
+
+    def results(length):
+        q, k, v = (x.requires_grad_() for x in reference.draw(1, 1, 1, length, length, 8))
+        with Mode():
+            return burst.attention(q, k, v, mask=documents), q
+
+    o, q = results(9)
+    found = weakref.ref(next(x for x in torch_ops._alive.values() if x.o_shape == o.shape))
+    for length in range(10, 30):
+        results(length)
+    gc.collect()
+    assert len(torch_ops._alive) <= before + 6 and len(torch_ops._of_graphs) == of_graphs
+    forget()
+    with Mode():
+        o.sum().backward() # has kept its own
+    assert q.grad.isfinite().all()
+    del o, q
+    gc.collect()
+    assert found() is None
+
+
+@pytest.mark.parametrize("make, dim", [("make_fx", 40), ("export", 48), ("compile", 56),
+                                       ("compile with gradients", 72)]) # sizes of no other test
+def test_graphs_outlive_caches(make, dim):
+    has_gradients = make.endswith("gradients")
+    q, k, v = (x.requires_grad_(has_gradients) for x in reference.draw(1, 2, 2, 37, 37, dim))
+
+    class Model(torch.nn.Module):
+        def forward(self, q, k, v):
+            return burst.attention(torch.sin(q), k, v, mask=documents)
+
+    if make.startswith("compile"):
+        graph = torch.compile(Model(), fullgraph=True, backend="aot_eager")
+    elif make == "export":
+        graph = torch.export.export(Model(), (q, k, v)).module()
+    else:
+        graph = make_fx(Model())(q, k, v)
+    wanted = Model()(q, k, v)
+    for _ in range(2):
+        found = graph(q, k, v)
+        forget()
+        assert torch.equal(found, wanted)
+        if has_gradients:
+            gradients = torch.autograd.grad(found.sum(), (q, k, v))
+            wants = torch.autograd.grad(Model()(q, k, v).sum(), (q, k, v))
+            assert all(map(torch.equal, gradients, wants))
+        forget()
 
 
 def test_no_second_derivative():

@@ -134,6 +134,7 @@ def test_processors():
     for arguments, message in (
             (dict(processor="zz"), "zz"), (dict(lse_gradient=True), "add backward=True"),
             (dict(dtype="int8"), "dtype: float32"), (dict(strategy="best"), "strategy: 'best'"),
+            (dict(without=["fuse"]), "without: 'fuse' is not known"),
             (dict(score=alibi, backward=True, constants=True), "constants: tables that have")):
         with pytest.raises(ValueError, match=message):
             burst.compile((1, 4, 8, 8), **arguments)
@@ -170,11 +171,45 @@ def test_a_program_says_what_it_is():
         burst.Sequence(ranks=1.5)
 
 
+@pytest.mark.parametrize("lies", [
+    lambda x: torch.stack((x, -x), -1)[..., 0], lambda x: x.mT.contiguous().mT,
+    lambda x: numpy.flip(numpy.flip(x.numpy(), -1).copy(), -1),
+    lambda x: numpy.flip(numpy.flip(x.numpy(), 0).copy(), 0)],
+    ids=["apart", "transposed", "backwards", "outer backwards"])
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_arguments_are_read_however_they_lie(lies, layout):
+    """As burst.attention reads them; also tables and lse."""
+    bias = reference.draw(1, 1, 1, 24, 24, 24, seed=3)[0][0, 0]
+    program, backward = (burst.compile(*SHAPES, score=lambda s, b, h, i, j: s + bias[i, j],
+                                       backward=is_backward) for is_backward in (False, True))
+    given = [x.transpose(1, 2) if layout == "bshd" else x
+             for x in reference.draw(2, 4, 2, 24, 24, 8)]
+    given.append(bias)
+    wanted = program(*given, layout=layout)
+    found = program(*map(lies, given), layout=layout)
+    assert all(map(torch.equal, map(torch.as_tensor, found), wanted))
+    rest = [*wanted, torch.ones_like(wanted[0]), given.pop()]
+    wanted = backward(*given, *rest, layout=layout)
+    found = backward(*map(lies, (*given, *rest)), layout=layout)
+    assert all(map(torch.equal, map(torch.as_tensor, found), wanted))
+
+
+def test_expanded_and_empty_arguments():
+    program = burst.compile((1, 2, None, 8))
+    q, k, v = reference.draw(1, 2, 2, 24, 24, 8)
+    q = q[..., :1].expand(q.shape)
+    assert torch.equal(program(q, k, v)[0], program(q.contiguous(), k, v)[0])
+    empty = torch.zeros(1, 2, 0, 16)[..., ::2]
+    assert program(empty, empty, empty)[0].shape == (1, 2, 0, 8)
+
+
 def test_results_that_cannot_be_written():
     program = burst.compile((1, 1, 8, 8))
     x = torch.zeros(1, 8, 1, 8)
     with pytest.raises(ValueError, match="o: is a view of the negative of a tensor"):
         program.run([x, x, x, torch._neg_view(x), torch.zeros(1, 1, 8)])
+    with pytest.raises(burst.ArgumentError, match="result o: stride 2 in dimension 3, wanted 1"):
+        program.run([x, x, x, torch.zeros(1, 8, 1, 16)[..., ::2], torch.zeros(1, 1, 8)])
 
 
 def test_what_is_proved():

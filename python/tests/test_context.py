@@ -341,6 +341,7 @@ X, Y = torch.zeros(2, 12), torch.zeros(12)
     (dict(buffers=[X], buffer_seq_dims=[1], no_restore_buffers={Y}), "no_restore_buffers: has a"),
     (dict(order="zag"), "order: 'zag' is not known"),
     (dict(strategy="ring"), "strategy: 'ring' is not known"),
+    (dict(without=("ring",)), "without: 'ring' is not known"),
 ])
 def test_refusals(mesh, arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):

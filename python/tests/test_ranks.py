@@ -49,10 +49,12 @@ CASES = [
     (2, "contiguous", "auto", causal, (20, 33)),
     (4, "zigzag", "double_ring_kv", documents, (45, 45), 2),
     (4, "contiguous", "ulysses on [1], ring_q on [0]", causal, (45, 45), 2),
+    (4, "zigzag", "ring_kv then ring_q", documents, (45, 45)),
+    (3, "zigzag", "ring_kv", causal, (45, 45), 1, ("overlap", "dropping", "local_tiling")),
 ]
 
 
-def compare(ranks, order, strategy, mask, lengths, nodes=1):
+def compare(ranks, order, strategy, mask, lengths, nodes=1, without=()):
     """Forward and backward of shards, with a table that has a gradient, on the
     first `ranks` of the processes."""
     group = dist.new_group(range(ranks))
@@ -83,7 +85,7 @@ def compare(ranks, order, strategy, mask, lengths, nodes=1):
     shards += [x.detach().index_select(2, torch.tensor(cp.layout.positions(dist.get_rank(), sk)))
                .requires_grad_() for x in whole[1:]]
     found = burst.attention(*shards, mask=mask, score=score, sequence=cp, strategy=strategy,
-                            head_offset=0, return_lse=True)
+                            without=without, head_offset=0, return_lse=True)
     loss_of(found, [cp.shard(w, 2) for w in weights]).backward()
     for x, y in zip(found, wanted):
         reference.assert_close(x, cp.shard(y, 2))
@@ -117,7 +119,7 @@ def keys_that_grow():
     modules = []
     compile = programs.Program.compile
     programs.Program.compile = staticmethod(
-        lambda module, target="cpu": modules.append(module) or compile(module, target))
+        lambda module, *how: modules.append(module) or compile(module, *how))
     for n in range(48):
         if n % ranks == rank:
             for held, x in zip(cache, (keys, values)):
@@ -233,6 +235,10 @@ def disagreements():
              r"scale: 1 / sqrt\(head dim\) on ranks 0, 2; 0.5 on rank 1"),
             (dict(score=cap(30.0 if odd else 20.0)), 8,
              r"score: `%x0 = arith.constant 0x\w+ : f32` on ranks 0, 2; `%x0 = "),
+            (dict(without=["overlap"] if odd else [], strategy="ring_kv"), 8,
+             "without: nothing on ranks 0, 2; overlap on rank 1"),
+            (dict(without=("local_tiling",) if odd else ()), 8,
+             "without: nothing on ranks 0, 2; local_tiling on rank 1"),
             (dict(), 5 if odd else 4,
              "q of all ranks: batch 1, 12 positions, 1 heads of 8 on ranks 0, 2; batch 1, 15 "
              "positions, 1 heads of 8 on rank 1")):
