@@ -33,7 +33,7 @@ endif()
 find_program(BURST_CCACHE ccache)
 if(BURST_CCACHE)
   # Without these ccache takes no source that reads a precompiled header.
-  set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros ${BURST_CCACHE})
+  set(launcher env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${BURST_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

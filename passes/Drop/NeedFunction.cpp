@@ -14,7 +14,7 @@ using namespace burst;
 
 namespace {
 /// Arguments of bounds: boxes of batch, heads, queries and keys, then sizes.
-enum : uint8_t { Batch, Heads = 2, Queries = 4, Keys = 6, Sizes = 8 };
+enum : uint8_t { Batch, Heads = 2, Queries = 4, Keys = 6, Lengths = 8 };
 } // namespace
 
 NeedFunction::Box NeedFunction::segment(Emit &e, Side side, Value owner,
@@ -42,8 +42,9 @@ void NeedFunction::mapSizes(Emit &e, ValueRange args, IRMapping &mapping) {
   map(Batch + 1, batch);
   map(Heads, e.index(0));
   map(Heads + 1, e.index(attend.heads));
-  mapping.map(bounds.getArguments().slice(Sizes, 2), args.take_front(2));
-  mapping.map(bounds.getArguments().drop_front(Sizes + 2), args.drop_front(3));
+  mapping.map(bounds.getArguments().slice(Lengths, 2), args.take_front(2));
+  mapping.map(bounds.getArguments().drop_front(Lengths + 2),
+              args.drop_front(3));
 }
 
 void NeedFunction::mapBox(Side side, const Box &box, IRMapping &mapping) {
@@ -57,7 +58,7 @@ void NeedFunction::mapBox(Side side, const Box &box, IRMapping &mapping) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-static llvm::SetVector<Operation *> sliceOf(Operation *op) {
+static llvm::SetVector<Operation *> backwardSliceOf(Operation *op) {
   llvm::SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
@@ -71,7 +72,7 @@ static llvm::SetVector<Operation *> sliceOf(Operation *op) {
 /// The side whose box alone says what `op` gives.
 std::optional<NeedFunction::Side> NeedFunction::sideOf(Operation *op) {
   bool ofQueries = false, ofKeys = false;
-  for (Operation *before : sliceOf(op))
+  for (Operation *before : backwardSliceOf(op))
     before->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands()) {
         auto argument = dyn_cast<BlockArgument>(operand);
@@ -79,7 +80,7 @@ std::optional<NeedFunction::Side> NeedFunction::sideOf(Operation *op) {
           continue;
         unsigned number = argument.getArgNumber();
         ofQueries |= number >= Queries && number < Keys;
-        ofKeys |= number >= Keys && number < Sizes;
+        ofKeys |= number >= Keys && number < Lengths;
       }
     });
   if (ofQueries == ofKeys)
@@ -108,7 +109,7 @@ Value NeedFunction::rangeTable(OpBuilder &builder, OpResult range, Side side,
         IRMapping mapping;
         mapSizes(e, args, mapping);
         mapBox(side, segment(e, side, indices[0], indices[1], args), mapping);
-        for (Operation *op : sliceOf(range.getOwner()))
+        for (Operation *op : backwardSliceOf(range.getOwner()))
           inner.clone(*op, mapping);
         tensor::YieldOp::create(inner, loc, mapping.lookup(Value(range)));
       });

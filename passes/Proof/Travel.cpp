@@ -14,7 +14,7 @@ using namespace burst;
 using namespace burst::proof;
 
 /// Loops into and out of which what arrives is followed.
-static constexpr int mostDepth = 4;
+static constexpr int mostLoops = 4;
 
 //===----------------------------------------------------------------------===//
 // Uses
@@ -143,7 +143,7 @@ Formula Conditions::isReadBy(OpOperand &use, const Place &place,
 /// sent on, by an op that uses it.
 Formula Conditions::isRead(Value value, const Place &place, Arrived &arrived,
                            int depth) {
-  if (depth > mostDepth || places.getReason())
+  if (depth > mostLoops || places.getReason())
     return Formula(false);
   std::vector<Formula> reads;
   for (OpOperand &use : value.getUses())

@@ -152,10 +152,6 @@ static double tensorBytes(AttentionInterface op, const AttentionSizes &sizes,
   return sum;
 }
 
-static shard::GridOp gridOf(AttentionInterface op) {
-  return lookupGrid(op, op.getSequence()->getGrid());
-}
-
 /// What pins a strategy with the exchange around it; with nothing left to
 /// share, the exchange alone.
 static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,

@@ -14,9 +14,8 @@
 using namespace mlir;
 using namespace burst;
 
-static shard::GridOp gridOf(AttentionInterface op) {
-  return SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
-      op, op.getSequence()->getGrid().getAttr());
+shard::GridOp burst::gridOf(AttentionInterface op) {
+  return lookupGrid(op, op.getSequence()->getGrid());
 }
 
 static SmallVector<int64_t> sequenceAxes(AttentionInterface op) {

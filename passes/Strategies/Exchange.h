@@ -19,6 +19,9 @@ namespace burst {
 /// As `strategy <...>` names it.
 inline constexpr llvm::StringLiteral exchangeName = "ulysses";
 
+/// The ranks of an attention with a sequence.
+mlir::shard::GridOp gridOf(AttentionInterface op);
+
 /// What an attention is between the exchanges.
 struct Exchange {
   /// Along which it is done; none where it is not.

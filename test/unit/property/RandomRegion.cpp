@@ -13,7 +13,7 @@ using fmt::format;
 
 namespace {
 
-struct Value {
+struct ScalarValue {
   std::string name, type;
 };
 
@@ -27,63 +27,68 @@ public:
   }
 
 protected:
-  Value b() const { return pool[0]; }
-  Value h() const { return pool[1]; }
-  Value i() const { return pool[2]; }
-  Value j() const { return pool[3]; }
-  Value sq() const { return pool[4]; }
-  Value sk() const { return pool[5]; }
+  ScalarValue b() const { return pool[0]; }
+  ScalarValue h() const { return pool[1]; }
+  ScalarValue i() const { return pool[2]; }
+  ScalarValue j() const { return pool[3]; }
+  ScalarValue sq() const { return pool[4]; }
+  ScalarValue sk() const { return pool[5]; }
 
-  Value make(const std::string &type, const std::string &text);
-  Value binary(const char *op, const Value &x, const Value &y) {
+  ScalarValue make(const std::string &type, const std::string &text);
+  ScalarValue binary(const char *op, const ScalarValue &x,
+                     const ScalarValue &y) {
     return make(x.type, format("{} {}, {} : {}", op, x.name, y.name, x.type));
   }
-  Value unary(const char *op, const Value &x) {
+  ScalarValue unary(const char *op, const ScalarValue &x) {
     return make(x.type, format("{} {} : {}", op, x.name, x.type));
   }
-  Value compare(const char *predicate, const Value &x, const Value &y) {
+  ScalarValue compare(const char *predicate, const ScalarValue &x,
+                      const ScalarValue &y) {
     return make("i1", format("arith.cmpi {}, {}, {} : {}", predicate, x.name,
                              y.name, x.type));
   }
-  Value convert(const char *op, const Value &x, const std::string &type) {
+  ScalarValue convert(const char *op, const ScalarValue &x,
+                      const std::string &type) {
     return make(type, format("{} {} : {} to {}", op, x.name, x.type, type));
   }
-  Value select(const Value &c, const Value &x, const Value &y) {
+  ScalarValue select(const ScalarValue &c, const ScalarValue &x,
+                     const ScalarValue &y) {
     return make(x.type, format("arith.select {}, {}, {} : {}", c.name, x.name,
                                y.name, x.type));
   }
-  Value constant(const std::string &type, int64_t number);
-  Value real(const std::string &type, double number) {
+  ScalarValue constant(const std::string &type, int64_t number);
+  ScalarValue real(const std::string &type, double number) {
     return make(type, format("arith.constant {:.9e} : {}", number, type));
   }
-  Value negate(const Value &x) {
+  ScalarValue negate(const ScalarValue &x) {
     return binary("arith.xori", x, constant("i1", 1));
   }
   /// An integer as an index, or an index as an integer.
-  Value cast(const Value &x, const std::string &type) {
+  ScalarValue cast(const ScalarValue &x, const std::string &type) {
     return x.type == type ? x : convert("arith.index_cast", x, type);
   }
 
   /// The argument of the region that a capture is.
   Capture capture(Capture value);
   Capture intTable(std::vector<int64_t> shape, bool rising);
-  Value extract(const Capture &table, const std::vector<Value> &indices);
+  ScalarValue extract(const Capture &table,
+                      const std::vector<ScalarValue> &indices);
   /// `x` brought into [0, size).
-  Value within(const Value &x, int64_t size);
-  Value extractAnywhere(const Capture &table);
+  ScalarValue within(const ScalarValue &x, int64_t size);
+  ScalarValue extractAnywhere(const Capture &table);
 
   /// A value of this type, rather a recent one; a constant where there is none.
-  Value any(const std::string &type);
+  ScalarValue any(const std::string &type);
   /// The same for some pairs, and `otherwise` for others: an op that is
   /// undefined for every pair is refused.
-  Value atTimes(const std::string &type, int64_t otherwise);
+  ScalarValue atTimes(const std::string &type, int64_t otherwise);
   std::string drawType(bool withLogic);
   std::string argumentTexts() const;
 
   Dice &dice;
   const oracle::Sizes &sizes;
   Captures &store;
-  std::vector<Value> pool;
+  std::vector<ScalarValue> pool;
   std::vector<Capture> captured; ///< by the names of the region's arguments
   std::vector<Capture> outside;  ///< by the names in the function
   std::string lines;
@@ -98,29 +103,29 @@ public:
 protected:
   void addRandomOp();
   std::string floatType; ///< of what is compared; any, where empty
-  Value toFloat(const Value &x, const std::string &type);
+  ScalarValue toFloat(const ScalarValue &x, const std::string &type);
 
 private:
-  Value arithmetic(const std::string &type);
-  Value divide(const std::string &type);
-  Value shift(const std::string &type);
-  Value convertAny();
-  Value trap();
-  Value narrowed();
-  Value multiplied();
-  Value roundedTwice();
-  Value floats();
-  Value keep();
+  ScalarValue arithmetic(const std::string &type);
+  ScalarValue divide(const std::string &type);
+  ScalarValue shift(const std::string &type);
+  ScalarValue convertAny();
+  ScalarValue trap();
+  ScalarValue narrowed();
+  ScalarValue multiplied();
+  ScalarValue roundedTwice();
+  ScalarValue floats();
+  ScalarValue keep();
 
-  Value idiom();
-  Value causal(const Value &i, const Value &j);
-  Value window(const Value &i, const Value &j);
-  Value documents();
-  Value strided(const Value &i, const Value &j);
-  Value slices();
-  Value byHead();
-  Value scalarLimit();
-  Value combine(const Value &x, const Value &y);
+  ScalarValue idiom();
+  ScalarValue causal(const ScalarValue &i, const ScalarValue &j);
+  ScalarValue window(const ScalarValue &i, const ScalarValue &j);
+  ScalarValue documents();
+  ScalarValue strided(const ScalarValue &i, const ScalarValue &j);
+  ScalarValue slices();
+  ScalarValue byHead();
+  ScalarValue scalarLimit();
+  ScalarValue combine(const ScalarValue &x, const ScalarValue &y);
 };
 
 /// A score of ops at random: not smooth, not bounded, not always finite.
@@ -134,7 +139,7 @@ public:
   std::string drawScore();
 
 private:
-  Value step(const Value &s);
+  ScalarValue step(const ScalarValue &s);
 
   /// Scores of f32 are evaluated in f64, and fold in f32.
   static constexpr const char *state = "f64";
@@ -150,11 +155,11 @@ public:
   const std::vector<Capture> &captures() const { return outside; }
 
 private:
-  Value position();
-  Value table();
-  Value step(const Value &s);
-  Value bounded(const Value &s);
-  Value someKeysDropped(const Value &s);
+  ScalarValue position();
+  ScalarValue table();
+  ScalarValue step(const ScalarValue &s);
+  ScalarValue bounded(const ScalarValue &s);
+  ScalarValue someKeysDropped(const ScalarValue &s);
 
   std::string state;
 };
@@ -165,14 +170,14 @@ private:
 // Values
 //===----------------------------------------------------------------------===//
 
-Value Writer::make(const std::string &type, const std::string &text) {
-  Value value{format("%v{}", count++), type};
+ScalarValue Writer::make(const std::string &type, const std::string &text) {
+  ScalarValue value{format("%v{}", count++), type};
   lines += format("      {} = {}\n", value.name, text);
   pool.push_back(value);
   return value;
 }
 
-Value Writer::constant(const std::string &type, int64_t number) {
+ScalarValue Writer::constant(const std::string &type, int64_t number) {
   if (type == "i1")
     return make(type,
                 format("arith.constant {}", number != 0 ? "true" : "false"));
@@ -188,9 +193,9 @@ std::string Writer::drawType(bool withLogic) {
       {"i8", "i16", "i32", "i64", "i32", "i64", "i2", "i3", "i33", "i63"});
 }
 
-Value Writer::any(const std::string &type) {
-  std::vector<Value> candidates;
-  for (const Value &value : pool)
+ScalarValue Writer::any(const std::string &type) {
+  std::vector<ScalarValue> candidates;
+  for (const ScalarValue &value : pool)
     if (value.type == type)
       candidates.push_back(value);
   if (candidates.empty() || dice.chance(20))
@@ -200,8 +205,8 @@ Value Writer::any(const std::string &type) {
   return candidates[dice.within(dice.chance(50) ? last / 2 : 0, last)];
 }
 
-Value Writer::atTimes(const std::string &type, int64_t otherwise) {
-  Value condition = compare(dice.pick({"slt", "ule", "ne"}), i(), j());
+ScalarValue Writer::atTimes(const std::string &type, int64_t otherwise) {
+  ScalarValue condition = compare(dice.pick({"slt", "ule", "ne"}), i(), j());
   return select(condition, any(type), constant(type, otherwise));
 }
 
@@ -231,24 +236,25 @@ Capture Writer::intTable(std::vector<int64_t> shape, bool rising) {
   return capture(store.addInts(element, std::move(shape), values));
 }
 
-Value Writer::extract(const Capture &table, const std::vector<Value> &indices) {
+ScalarValue Writer::extract(const Capture &table,
+                            const std::vector<ScalarValue> &indices) {
   std::string list;
-  for (const Value &index : indices)
+  for (const ScalarValue &index : indices)
     list += (list.empty() ? "" : ", ") + index.name;
   return make(table.element, format("tensor.extract {}[{}] : {}", table.name,
                                     list, table.type));
 }
 
-Value Writer::within(const Value &x, int64_t size) {
+ScalarValue Writer::within(const ScalarValue &x, int64_t size) {
   if (dice.chance(50))
     return binary("arith.remui", x, constant("index", size));
-  Value least = binary("arith.maxsi", x, constant("index", 0));
+  ScalarValue least = binary("arith.maxsi", x, constant("index", 0));
   return binary("arith.minsi", least, constant("index", size - 1));
 }
 
 /// Also out of the table, where the index is clamped.
-Value Writer::extractAnywhere(const Capture &table) {
-  std::vector<Value> indices;
+ScalarValue Writer::extractAnywhere(const Capture &table) {
+  std::vector<ScalarValue> indices;
   for (int64_t size : table.shape)
     indices.push_back(dice.chance(40) ? atTimes("index", 0)
                                       : within(any("index"), size));
@@ -268,14 +274,14 @@ std::string Writer::argumentTexts() const {
 // Usual masks
 //===----------------------------------------------------------------------===//
 
-Value MaskWriter::causal(const Value &i, const Value &j) {
-  Value shift = cast(binary("arith.subi", sk(), sq()), i.type);
+ScalarValue MaskWriter::causal(const ScalarValue &i, const ScalarValue &j) {
+  ScalarValue shift = cast(binary("arith.subi", sk(), sq()), i.type);
   return compare("sle", j, binary("arith.addi", i, shift));
 }
 
-Value MaskWriter::window(const Value &i, const Value &j) {
-  Value left = constant(i.type, dice.within(0, 9));
-  Value right = constant(i.type, dice.within(0, 9));
+ScalarValue MaskWriter::window(const ScalarValue &i, const ScalarValue &j) {
+  ScalarValue left = constant(i.type, dice.within(0, 9));
+  ScalarValue right = constant(i.type, dice.within(0, 9));
   switch (dice.within(0, 2)) {
   case 0:
     return binary("arith.andi",
@@ -289,7 +295,7 @@ Value MaskWriter::window(const Value &i, const Value &j) {
 }
 
 /// By one table or two, by position or by batch and position.
-Value MaskWriter::documents() {
+ScalarValue MaskWriter::documents() {
   int64_t longest = std::max<int64_t>({sizes.queries, sizes.keys, 1});
   if (dice.chance(60)) {
     Capture ids = intTable({longest}, dice.chance(60));
@@ -300,8 +306,8 @@ Value MaskWriter::documents() {
                  extract(ids, {b(), j()}));
 }
 
-Value MaskWriter::strided(const Value &i, const Value &j) {
-  Value size = constant(i.type, dice.within(1, 6));
+ScalarValue MaskWriter::strided(const ScalarValue &i, const ScalarValue &j) {
+  ScalarValue size = constant(i.type, dice.within(1, 6));
   const char *div =
       dice.pick({"arith.floordivsi", "arith.divui", "arith.divsi"});
   switch (dice.within(0, 2)) {
@@ -318,7 +324,7 @@ Value MaskWriter::strided(const Value &i, const Value &j) {
 }
 
 /// Each query sees the keys from one table's number to another's.
-Value MaskWriter::slices() {
+ScalarValue MaskWriter::slices() {
   int64_t rows = std::max<int64_t>(sizes.queries, 1);
   std::vector<int64_t> from, to;
   for (int64_t row = 0; row < rows; ++row) {
@@ -331,33 +337,33 @@ Value MaskWriter::slices() {
   }
   Capture least = capture(store.addInts("i32", {rows}, from));
   Capture most = capture(store.addInts("i32", {rows}, to));
-  Value key = cast(j(), "i32");
+  ScalarValue key = cast(j(), "i32");
   return binary("arith.andi", compare("sge", key, extract(least, {i()})),
                 compare("slt", key, extract(most, {i()})));
 }
 
 /// A window whose width depends on the head.
-Value MaskWriter::byHead() {
+ScalarValue MaskWriter::byHead() {
   Capture widths = intTable({sizes.queryHeads}, false);
-  Value width = extract(widths, {h()});
-  Value wide = width.type == "index"
-                   ? width
-                   : convert("arith.index_cast", width, "index");
+  ScalarValue width = extract(widths, {h()});
+  ScalarValue wide = width.type == "index"
+                         ? width
+                         : convert("arith.index_cast", width, "index");
   return compare("sle", unary("math.absi", binary("arith.subi", i(), j())),
                  wide);
 }
 
-Value MaskWriter::scalarLimit() {
+ScalarValue MaskWriter::scalarLimit() {
   std::string element = dice.pick({"index", "i64", "i32", "i8"});
   Capture limit =
       capture(store.addInts(element, {}, {dice.within(0, dice.within(1, 45))}));
-  Value value = cast(Value{limit.name, element}, "index");
+  ScalarValue value = cast(ScalarValue{limit.name, element}, "index");
   return compare(dice.pick({"slt", "ule", "sge", "ugt", "ne"}),
                  dice.pick({i(), j()}), value);
 }
 
-Value MaskWriter::idiom() {
-  Value query = i(), key = j();
+ScalarValue MaskWriter::idiom() {
+  ScalarValue query = i(), key = j();
   if (dice.chance(25)) {
     const char *type = dice.pick({"i32", "i64"});
     query = cast(query, type);
@@ -385,7 +391,7 @@ Value MaskWriter::idiom() {
   }
 }
 
-Value MaskWriter::combine(const Value &x, const Value &y) {
+ScalarValue MaskWriter::combine(const ScalarValue &x, const ScalarValue &y) {
   switch (dice.within(0, 4)) {
   case 0:
   case 1:
@@ -403,15 +409,15 @@ Value MaskWriter::combine(const Value &x, const Value &y) {
 // Ops at random
 //===----------------------------------------------------------------------===//
 
-Value MaskWriter::arithmetic(const std::string &type) {
+ScalarValue MaskWriter::arithmetic(const std::string &type) {
   const char *op =
       dice.pick({"arith.addi", "arith.subi", "arith.muli", "arith.andi",
                  "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi",
                  "arith.minui", "arith.maxui", "math.absi"});
-  Value x = any(type);
+  ScalarValue x = any(type);
   if (op == std::string("math.absi"))
     return unary(op, x);
-  Value y = any(type);
+  ScalarValue y = any(type);
   bool mayOverflow =
       llvm::is_contained({"arith.addi", "arith.subi"}, std::string(op));
   if (mayOverflow && dice.chance(15))
@@ -421,33 +427,33 @@ Value MaskWriter::arithmetic(const std::string &type) {
 }
 
 /// Also by 0, and the least integer by -1.
-Value MaskWriter::divide(const std::string &type) {
+ScalarValue MaskWriter::divide(const std::string &type) {
   bool isUnsigned = dice.chance(40);
   const char *op =
       isUnsigned ? dice.pick({"arith.divui", "arith.remui", "arith.ceildivui"})
                  : dice.pick({"arith.divsi", "arith.remsi", "arith.floordivsi",
                               "arith.ceildivsi"});
   int64_t most = widthOfElement(type) < 4 ? 1 : 7;
-  Value divisor = dice.chance(50) ? constant(type, dice.within(1, most))
-                  : dice.chance(20) && type != "i1" ? constant(type, -1)
-                                                    : atTimes(type, 1);
+  ScalarValue divisor = dice.chance(50) ? constant(type, dice.within(1, most))
+                        : dice.chance(20) && type != "i1" ? constant(type, -1)
+                                                          : atTimes(type, 1);
   return binary(op, any(type), divisor);
 }
 
 /// Also by the width and more.
-Value MaskWriter::shift(const std::string &type) {
+ScalarValue MaskWriter::shift(const std::string &type) {
   const char *op = dice.pick({"arith.shli", "arith.shrsi", "arith.shrui"});
   int64_t width = widthOfElement(type);
-  Value amount =
+  ScalarValue amount =
       dice.chance(50)
           ? constant(type, dice.within(0, std::min<int64_t>(width, 8) - 1))
           : atTimes(type, 0);
   return binary(op, any(type), amount);
 }
 
-Value MaskWriter::convertAny() {
+ScalarValue MaskWriter::convertAny() {
   std::string from = drawType(true), to = drawType(true);
-  Value x = any(from);
+  ScalarValue x = any(from);
   bool isUnsigned = dice.chance(50);
   if ((from == "index") != (to == "index"))
     return convert(isUnsigned ? "arith.index_castui" : "arith.index_cast", x,
@@ -460,31 +466,31 @@ Value MaskWriter::convertAny() {
 }
 
 /// An index by way of a narrow integer, which upstream folds away.
-Value MaskWriter::narrowed() {
+ScalarValue MaskWriter::narrowed() {
   std::string type = dice.pick({"i8", "i16", "i32", "i5"});
-  Value x = dice.pick({i(), j(), any("index")});
+  ScalarValue x = dice.pick({i(), j(), any("index")});
   const char *narrow = dice.pick({"arith.index_cast", "arith.index_castui"});
   const char *widen = dice.chance(80) ? narrow : "arith.index_cast";
-  Value back = convert(widen, convert(narrow, x, type), "index");
+  ScalarValue back = convert(widen, convert(narrow, x, type), "index");
   return compare(dice.pick({"sle", "ult", "eq", "sgt"}),
                  dice.pick({j(), i(), x}), back);
 }
 
 /// A product with flags that promise what does not hold, by one of its factors.
-Value MaskWriter::multiplied() {
+ScalarValue MaskWriter::multiplied() {
   std::string type = dice.pick({"i8", "i32", "index"});
-  Value x = any(type), y = atTimes(type, 3);
+  ScalarValue x = any(type), y = atTimes(type, 3);
   const char *flags = dice.pick({"nsw", "nuw", "nsw, nuw"});
-  Value product = make(type, format("arith.muli {}, {} overflow<{}> : {}",
-                                    x.name, y.name, flags, type));
-  Value quotient =
+  ScalarValue product = make(type, format("arith.muli {}, {} overflow<{}> : {}",
+                                          x.name, y.name, flags, type));
+  ScalarValue quotient =
       binary(dice.pick({"arith.divsi", "arith.divui"}), product, y);
   return compare("eq", quotient, x);
 }
 
 /// An integer next to the middle between two floats of 8 (or 24) bits, rounded
 /// to 24 (or 53) bits first.
-Value MaskWriter::roundedTwice() {
+ScalarValue MaskWriter::roundedTwice() {
   bool isShort = dice.chance(60);
   int64_t digits = isShort ? 8 : 24, most = isShort ? 22 : 38;
   int64_t leading =
@@ -492,20 +498,21 @@ Value MaskWriter::roundedTwice() {
   int64_t number = (2 * leading + 1) << (most - (isShort ? 1 : 0));
   std::string wide = isShort ? "f32" : "f64", narrow = isShort ? "bf16" : "f32";
   std::string type = isShort ? "i32" : "i64";
-  Value near = binary(
+  ScalarValue near = binary(
       "arith.addi", constant(type, number),
       select(compare("slt", i(), j()), constant(type, 1), constant(type, -1)));
-  Value rounded = convert(
+  ScalarValue rounded = convert(
       "arith.truncf",
       convert(dice.pick({"arith.sitofp", "arith.uitofp"}), near, wide), narrow);
-  Value limit = real(narrow, std::ldexp(static_cast<double>(leading),
-                                        static_cast<int>(most + !isShort)));
+  ScalarValue limit =
+      real(narrow, std::ldexp(static_cast<double>(leading),
+                              static_cast<int>(most + !isShort)));
   return make("i1", format("arith.cmpf ole, {}, {} : {}", rounded.name,
                            limit.name, narrow));
 }
 
 /// What rewrites get wrong.
-Value MaskWriter::trap() {
+ScalarValue MaskWriter::trap() {
   switch (dice.within(0, 4)) {
   case 0:
     return narrowed();
@@ -524,17 +531,17 @@ Value MaskWriter::trap() {
   }
 }
 
-Value MaskWriter::toFloat(const Value &x, const std::string &type) {
-  Value integer = x.type == "index" ? cast(x, "i64") : x;
+ScalarValue MaskWriter::toFloat(const ScalarValue &x, const std::string &type) {
+  ScalarValue integer = x.type == "index" ? cast(x, "i64") : x;
   return convert(dice.pick({"arith.sitofp", "arith.uitofp"}), integer, type);
 }
 
 /// Floats, and back to an integer: a comparison, a conversion, bits.
-Value MaskWriter::floats() {
+ScalarValue MaskWriter::floats() {
   std::string type =
       floatType.empty() ? dice.pick({"f32", "f64", "f16", "bf16"}) : floatType;
-  Value x = toFloat(dice.pick({i(), j(), h(), any("i8")}), type);
-  Value y = toFloat(dice.pick({i(), j(), any("i16")}), type);
+  ScalarValue x = toFloat(dice.pick({i(), j(), h(), any("i8")}), type);
+  ScalarValue y = toFloat(dice.pick({i(), j(), any("i16")}), type);
   y = binary(dice.pick({"arith.addf", "arith.subf", "arith.mulf",
                         "arith.minimumf", "arith.maximumf", "arith.minnumf",
                         "arith.maxnumf", "math.copysign"}),
@@ -544,7 +551,7 @@ Value MaskWriter::floats() {
                        "math.trunc", "arith.negf", "math.atan", "math.erf"}),
             x);
   if (dice.chance(30)) { // also what the integer cannot hold, and NaN
-    Value wide = dice.chance(50) ? y : binary("arith.divf", y, x);
+    ScalarValue wide = dice.chance(50) ? y : binary("arith.divf", y, x);
     return convert(dice.pick({"arith.fptosi", "arith.fptoui"}), wide,
                    dice.pick({"i8", "i16", "i32", "i64", "i3", "i33"}));
   }
@@ -594,8 +601,8 @@ void MaskWriter::addRandomOp() {
     idiom();
 }
 
-Value MaskWriter::keep() {
-  Value keep = idiom();
+ScalarValue MaskWriter::keep() {
+  ScalarValue keep = idiom();
   if (dice.chance(50)) {
     for (int64_t more = dice.within(0, 2); more > 0; --more)
       keep = combine(keep, idiom());
@@ -609,7 +616,7 @@ Value MaskWriter::keep() {
 }
 
 std::string MaskWriter::draw() {
-  Value result = keep();
+  ScalarValue result = keep();
   return format("mask({}) {{\n{}      burst.yield {} : i1\n    }}",
                 argumentTexts(), lines, result.name);
 }
@@ -619,22 +626,22 @@ std::string MaskWriter::draw() {
 //===----------------------------------------------------------------------===//
 
 /// A number of about 1 that depends on where the pair is.
-Value ScoreWriter::position() {
-  Value index = dice.pick({i(), j(), h(), b()});
+ScalarValue ScoreWriter::position() {
+  ScalarValue index = dice.pick({i(), j(), h(), b()});
   if (dice.chance(30))
     index = binary("arith.subi", i(), j());
-  Value number = convert("arith.sitofp", cast(index, "i64"), state);
-  Value scaled =
+  ScalarValue number = convert("arith.sitofp", cast(index, "i64"), state);
+  ScalarValue scaled =
       binary("arith.mulf", number, real(state, dice.pick({0.125, 0.25, 1.0})));
   return unary(dice.pick({"math.sin", "math.cos", "math.tanh", "math.atan"}),
                scaled);
 }
 
 /// An element of a table of floats, or a captured number.
-Value ScoreWriter::table() {
+ScalarValue ScoreWriter::table() {
   std::string element = dice.pick({"f32", "f64", "f16", "bf16"});
   std::vector<int64_t> shape;
-  std::vector<Value> indices;
+  std::vector<ScalarValue> indices;
   if (dice.chance(40)) {
     shape = {sizes.queryHeads};
     indices = {h()};
@@ -649,8 +656,8 @@ Value ScoreWriter::table() {
   for (int64_t n = 0; n < size; ++n)
     values.push_back(static_cast<double>(dice.within(-16, 16)) * 0.125);
   Capture floats = capture(store.addFloats(element, shape, values));
-  Value value =
-      shape.empty() ? Value{floats.name, element} : extract(floats, indices);
+  ScalarValue value = shape.empty() ? ScalarValue{floats.name, element}
+                                    : extract(floats, indices);
   unsigned from = widthOfElement(element == "bf16" ? "f16" : element);
   unsigned to = widthOfElement(state);
   if (from == to)
@@ -658,24 +665,25 @@ Value ScoreWriter::table() {
   return convert(from < to ? "arith.extf" : "arith.truncf", value, state);
 }
 
-Value ScoreWriter::bounded(const Value &s) {
-  Value cap = real(state, 20);
+ScalarValue ScoreWriter::bounded(const ScalarValue &s) {
+  ScalarValue cap = real(state, 20);
   return binary("arith.mulf", unary("math.tanh", binary("arith.divf", s, cap)),
                 cap);
 }
 
 /// Some keys get -inf: they count as not seen.
-Value ScoreWriter::someKeysDropped(const Value &s) {
-  Value least =
+ScalarValue ScoreWriter::someKeysDropped(const ScalarValue &s) {
+  ScalarValue least =
       make(state,
            format("arith.constant {} : {}",
                   state == "f32" ? "0xFF800000" : "0xFFF0000000000000", state));
-  Value rest = binary("arith.remui", j(), constant("index", 3));
-  Value isDropped = compare("eq", rest, constant("index", dice.within(0, 3)));
+  ScalarValue rest = binary("arith.remui", j(), constant("index", 3));
+  ScalarValue isDropped =
+      compare("eq", rest, constant("index", dice.within(0, 3)));
   return select(isDropped, least, s);
 }
 
-Value ScoreWriter::step(const Value &s) {
+ScalarValue ScoreWriter::step(const ScalarValue &s) {
   switch (dice.within(0, 6)) {
   case 0:
     return binary("arith.addf", s, position());
@@ -684,11 +692,11 @@ Value ScoreWriter::step(const Value &s) {
   case 2:
     return binary("arith.addf", table(), s);
   case 3: {
-    Value half = binary("arith.mulf", s, real(state, 0.5));
+    ScalarValue half = binary("arith.mulf", s, real(state, 0.5));
     return select(compare("slt", i(), j()), half, s);
   }
   case 4: {
-    Value p = position();
+    ScalarValue p = position();
     return make(state, format("math.fma {}, {}, {} : {}", p.name, s.name,
                               p.name, state));
   }
@@ -701,7 +709,7 @@ Value ScoreWriter::step(const Value &s) {
 }
 
 std::string ScoreWriter::draw() {
-  Value result{"%s", state};
+  ScalarValue result{"%s", state};
   for (int64_t more = dice.within(1, 4); more > 0; --more)
     result = step(result);
   result = bounded(result);
@@ -711,7 +719,7 @@ std::string ScoreWriter::draw() {
                 state, argumentTexts(), lines, result.name, state);
 }
 
-Value WildScoreWriter::step(const Value &s) {
+ScalarValue WildScoreWriter::step(const ScalarValue &s) {
   switch (dice.within(0, 5)) {
   case 0:
     return binary(
@@ -726,15 +734,15 @@ Value WildScoreWriter::step(const Value &s) {
   }
   case 2: { // to a narrower float and back
     const char *type = dice.pick({"f16", "bf16", "f32"});
-    Value narrow = convert("arith.truncf", s, type);
+    ScalarValue narrow = convert("arith.truncf", s, type);
     if (dice.chance(50))
       narrow = binary(dice.pick({"arith.addf", "arith.mulf"}), narrow,
                       real(type, dice.within(-8, 8) * 0.25));
     return convert("arith.extf", narrow, state);
   }
   case 3: { // its bits
-    Value bits = convert("arith.bitcast", s, "i64");
-    Value changed =
+    ScalarValue bits = convert("arith.bitcast", s, "i64");
+    ScalarValue changed =
         binary("arith.xori", bits, constant("i64", dice.within(0, 255)));
     return convert("arith.bitcast", changed, state);
   }
@@ -746,7 +754,7 @@ Value WildScoreWriter::step(const Value &s) {
 }
 
 std::string WildScoreWriter::drawScore() {
-  Value result{"%s", state};
+  ScalarValue result{"%s", state};
   for (int64_t more = dice.within(1, 6); more > 0; --more) {
     addRandomOp();
     result = step(result);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/Exchange.h"
 #include "passes/Strategies/Strategy.h"
+#include "test/unit/simulation/Masks.h"
 #include "test/unit/simulation/Programs.h"
 
 #include <gtest/gtest.h>
@@ -213,21 +214,6 @@ TEST(CostTest, LargeGridsAreNearlyExact) {
 //===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
-
-struct NamedMask {
-  const char *text;
-  /// With i counted so that the last query is the last key; null without a
-  /// mask.
-  bool (*keeps)(int64_t i, int64_t j);
-};
-
-constexpr NamedMask masks[] = {
-    {"", nullptr},
-    {"causal", [](int64_t i, int64_t j) { return j <= i; }},
-    {"window<left = 9, right = 0>",
-     [](int64_t i, int64_t j) { return j <= i && j >= i - 9; }},
-    {"prefix<5>", [](int64_t i, int64_t j) { return j < 5 || j <= i; }},
-};
 
 /// By counting; queries begin at `shift`.
 Kept count(const NamedMask &mask, int64_t shift, const Segment &queries,

@@ -16,7 +16,7 @@ namespace {
 // Schedules
 //===----------------------------------------------------------------------===//
 
-std::vector<Problem> allProblems() {
+std::vector<Problem> gatherProblems() {
   std::vector<Problem> problems;
   for (const char *order : {"contiguous", "zigzag", "striped", "striped 2"})
     for (const char *mask : {"", "causal", "window<left = 11, right = 0>"})
@@ -41,7 +41,7 @@ std::vector<Problem> allProblems() {
 class GatherProof : public testing::TestWithParam<Problem> {};
 
 INSTANTIATE_TEST_SUITE_P(Problems, GatherProof,
-                         testing::ValuesIn(allProblems()), nameOfProblem);
+                         testing::ValuesIn(gatherProblems()), nameOfProblem);
 
 /// What it gives is what a ring gives.
 TEST_P(GatherProof, IsProvedAndComputes) {

@@ -11,7 +11,7 @@ using namespace burst::test;
 
 /// As for forward schedules; where shards are even, all tensors have one type,
 /// so that they may be taken for each other.
-static std::vector<Problem> allProblems() {
+static std::vector<Problem> gradientProblems() {
   std::vector<Problem> problems;
   for (const char *backward : {"ring_q", "ring_kv"})
     for (const char *order : {"contiguous", "zigzag", "striped", "striped 2"})
@@ -40,7 +40,8 @@ class GradientProofTest : public ::testing::TestWithParam<Problem> {};
 } // namespace
 
 INSTANTIATE_TEST_SUITE_P(Problems, GradientProofTest,
-                         ::testing::ValuesIn(allProblems()), nameOfProblem);
+                         ::testing::ValuesIn(gradientProblems()),
+                         nameOfProblem);
 
 TEST_P(GradientProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   auto context = makeContext();
@@ -58,7 +59,7 @@ TEST(GradientProofListTest, EveryMutationIsMadeSomewhere) {
   auto context = makeContext();
   std::vector<GradientMutation> left = gradientMutations();
   EXPECT_GE(left.size(), 60u);
-  for (const Problem &problem : allProblems()) {
+  for (const Problem &problem : gradientProblems()) {
     OwningOpRef<ModuleOp> original = lower(*context, problem);
     removeMade(*original, problem, left);
     if (left.empty())

@@ -7,7 +7,7 @@ using namespace burst;
 using namespace burst::test;
 
 /// As for rings of keys.
-static std::vector<Problem> allProblems() {
+static std::vector<Problem> queryProblems() {
   std::vector<Problem> problems;
   for (const char *order : {"contiguous", "zigzag", "striped", "striped 2"})
     for (const char *mask : {"", "causal", "window<left = 11, right = 0>"})
@@ -32,7 +32,7 @@ class QueryProofTest : public ::testing::TestWithParam<Problem> {};
 } // namespace
 
 INSTANTIATE_TEST_SUITE_P(Problems, QueryProofTest,
-                         ::testing::ValuesIn(allProblems()), nameOfProblem);
+                         ::testing::ValuesIn(queryProblems()), nameOfProblem);
 
 TEST_P(QueryProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
   auto context = makeContext();
@@ -49,7 +49,7 @@ TEST_P(QueryProofTest, AcceptsTheScheduleAndRefusesEveryMutation) {
 TEST(QueryProofListTest, EveryMutationIsMadeSomewhere) {
   auto context = makeContext();
   std::vector<QueryMutation> left = queryMutations().vec();
-  for (const Problem &problem : allProblems()) {
+  for (const Problem &problem : queryProblems()) {
     OwningOpRef<ModuleOp> original = lower(*context, problem);
     removeMade(*original, problem, left);
     if (left.empty())
