@@ -140,11 +140,14 @@ function(burst_add_unittest name)
   set_property(GLOBAL APPEND PROPERTY BURST_UNITTESTS ${name})
 endfunction()
 
-# burst_add_plain_unittest(name source... [LINK library...])
+# burst_add_plain_unittest(name source... [LONG] [LINK library...])
 # The same in plain C++. Links nothing of LLVM, which the thread sanitizer could
 # not see into.
 function(burst_add_plain_unittest name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "LONG" "" "LINK")
+  if(ARG_LONG)
+    set_property(GLOBAL APPEND PROPERTY BURST_LONG_UNITTESTS ${name})
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE burst_warnings
     ${ARG_LINK} GTest::gtest GTest::gtest_main Threads::Threads)
