@@ -100,9 +100,11 @@ struct Clocked {
   double seconds() const { return ranks[last()].end; }
 };
 
-/// Runs the ranks of a grid. Of the first `shown` ranks spans are kept.
+/// Runs the ranks of a grid; of those that do the same at the same time
+/// (Symmetry), one. Of the first `shown` ranks spans are kept.
 Clocked runClock(const Recorded &recorded, const Machine &machine,
-                 mlir::func::FuncOp program, int64_t shown = 0);
+                 mlir::func::FuncOp program, int64_t shown = 0,
+                 bool findsSymmetry = true);
 
 } // namespace burst
 

@@ -1,6 +1,6 @@
 //===- RunClock.cpp - all ranks at once, event by event -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "passes/Clock/Clock.h"
+#include "passes/Clock/Symmetry.h"
 
 #include <deque>
 #include <queue>
@@ -30,7 +30,9 @@ namespace {
 /// Links on which flows share the bandwidth, and how far apart ranks are.
 class Topology {
 public:
-  Topology(const Machine &machine, func::FuncOp program);
+  /// Of the ranks that stand for all others, if `recorded` is there.
+  Topology(const Machine &machine, func::FuncOp program,
+           const Recorded *recorded);
 
   /// What a flow takes from one rank to another: the link out, the link in.
   struct Path {
@@ -45,21 +47,32 @@ public:
   size_t axisOfPath(int64_t from, int64_t to) const {
     return std::min(axisBetween(from, to), burst::Path::maxAxes - 1);
   }
-  /// Of ranks that share devices.
-  size_t nodeOf(int64_t rank) const {
-    return machine.nodes.areDescribed() ? places[rank] / node : 0;
-  }
+  /// The first rank of the orbit of the node of this one: ranks of a node share
+  /// its devices.
+  size_t nodeOf(int64_t rank) const { return nodes[rank].first; }
+  /// Of a rank that computes, as many do on its node.
+  int64_t sharersOf(int64_t rank) const { return nodes[rank].times; }
   size_t numAxes() const { return axes.size(); }
-  /// By link, bytes per second.
+  /// By link, bytes per second; and for each transfer on it, as many are there.
   std::vector<double> bandwidths;
+  std::vector<int64_t> times;
+  Symmetry symmetry;
 
 private:
+  /// A node or a card: the first of those that translations map onto it, and
+  /// how many translations leave it where it is.
+  struct Part {
+    size_t first = 0;
+    int64_t times = 1;
+  };
+  std::vector<Part> orbitsOf(ArrayRef<size_t> parts) const;
   size_t cardOf(int64_t rank) const;
 
   const Machine &machine;
-  SmallVector<Axis> axes;      ///< of the grid
-  std::vector<int64_t> places; ///< of ranks, in a row over all nodes
-  int64_t ranks, node, cards;
+  std::vector<Part> nodes, cards; ///< by rank
+  SmallVector<Axis> axes;         ///< of the grid
+  std::vector<int64_t> places;    ///< of ranks, in a row over all nodes
+  int64_t ranks, node, cardsOfNode;
   /// The first link: to others of the node, to others on an axis that the
   /// module describes, of cards; those in follow those out.
   size_t ofNodes, ofAxes, ofCards, numCards;
@@ -124,8 +137,9 @@ struct Walker {
 class Clock {
 public:
   Clock(const Recorded &recorded, const Machine &machine, func::FuncOp program,
-        int64_t shown)
-      : recorded(recorded), topology(machine, program),
+        int64_t shown, bool findsSymmetry)
+      : recorded(recorded),
+        topology(machine, program, findsSymmetry ? &recorded : nullptr),
         slowed(1 - machine.kernels.busy), devices(machine.kernels.devices),
         shown(shown), flowsOf(topology.bandwidths.size()),
         walkers(recorded.ranks.size()), computing(walkers.size()) {
@@ -140,7 +154,9 @@ public:
 
 private:
   double speedOf(int64_t rank) const {
-    auto sharing = static_cast<double>(computing[topology.nodeOf(rank)].size());
+    auto sharing = static_cast<double>(
+        topology.sharersOf(rank) *
+        static_cast<int64_t>(computing[topology.nodeOf(rank)].size()));
     return (walkers[rank].numFlows > 0 ? slowed : 1) *
            std::min(1.0, devices / sharing);
   }
@@ -182,8 +198,10 @@ private:
 // Links
 //===----------------------------------------------------------------------===//
 
-Topology::Topology(const Machine &machine, func::FuncOp program)
-    : machine(machine), ranks(ring::numRanks(program)) {
+Topology::Topology(const Machine &machine, func::FuncOp program,
+                   const Recorded *recorded)
+    : symmetry(ring::gridOf(program)), machine(machine),
+      ranks(ring::numRanks(program)) {
   shard::GridOp grid = ring::gridOf(program);
   places.resize(ranks);
   for (int64_t axis : llvm::seq(grid.getRank())) {
@@ -193,38 +211,74 @@ Topology::Topology(const Machine &machine, func::FuncOp program)
     for (auto [rank, place] : llvm::enumerate(places))
       place += group.placeOf(static_cast<int64_t>(rank)) * stride;
   }
-  const Nodes &nodes = machine.nodes;
-  node = nodes.areDescribed() ? static_cast<int64_t>(nodes.size) : 1;
-  cards = nodes.cards == 0 ? node : static_cast<int64_t>(nodes.cards);
-  numCards = llvm::divideCeil(ranks, node) * std::min(cards, node);
+  const Nodes &described = machine.nodes;
+  node = described.areDescribed() ? static_cast<int64_t>(described.size) : 1;
+  cardsOfNode =
+      described.cards == 0 ? node : static_cast<int64_t>(described.cards);
+  numCards = llvm::divideCeil(ranks, node) * std::min(cardsOfNode, node);
+  std::vector<size_t> nodeOfRank(ranks), cardOfRank(ranks);
+  for (int64_t rank : llvm::seq(ranks)) {
+    nodeOfRank[rank] = described.areDescribed() ? places[rank] / node : 0;
+    cardOfRank[rank] = cardOf(rank);
+  }
+  if (recorded)
+    symmetry = Symmetry(grid, *recorded, {nodeOfRank, cardOfRank});
+  nodes = orbitsOf(nodeOfRank);
+  cards = orbitsOf(cardOfRank);
   ofNodes = 0;
-  bandwidths.assign(2 * ranks, nodes.inside.bandwidth);
+  bandwidths.assign(2 * ranks, described.inside.bandwidth);
   ofAxes = bandwidths.size();
   for (auto [axis, link] : llvm::enumerate(machine.axes))
     bandwidths.insert(bandwidths.end(), 2 * ranks, link ? link->bandwidth : 0);
   ofCards = bandwidths.size();
   // More cards than ranks are several for each.
   double ofCard =
-      machine.whole.bandwidth *
-      std::max(1.0, static_cast<double>(cards) / static_cast<double>(node));
+      machine.whole.bandwidth * std::max(1.0, static_cast<double>(cardsOfNode) /
+                                                  static_cast<double>(node));
   bandwidths.insert(bandwidths.end(), 2 * numCards, ofCard);
+  times.assign(bandwidths.size(), 1);
+  for (int64_t rank : llvm::seq(ranks))
+    for (size_t link : {ofCards, ofCards + numCards})
+      times[link + cards[rank].first] = cards[rank].times;
+}
+
+/// By rank, of the parts that ranks share.
+std::vector<Topology::Part> Topology::orbitsOf(ArrayRef<size_t> parts) const {
+  std::vector<Part> orbits(parts.size());
+  for (auto [rank, orbit] : llvm::enumerate(orbits)) {
+    auto own = static_cast<int64_t>(rank);
+    if (int64_t first = symmetry.first(own); first != own) {
+      orbit = orbits[first]; // of a rank in front
+      continue;
+    }
+    SmallVector<int64_t> others = symmetry.orbit(own);
+    auto all =
+        llvm::map_range(others, [&](int64_t other) { return parts[other]; });
+    orbit.first = *std::min_element(all.begin(), all.end());
+    orbit.times = llvm::count(all, orbit.first);
+  }
+  return orbits;
 }
 
 size_t Topology::cardOf(int64_t rank) const {
-  int64_t each = std::min(cards, node);
+  int64_t each = std::min(cardsOfNode, node);
   int64_t place = places[rank];
   return place / node * each + place % node * each / node;
 }
 
+/// From a rank that stands for others; the link in is that of the one which
+/// stands for `to`.
 Topology::Path Topology::between(int64_t from, int64_t to) const {
   size_t axis = axisBetween(from, to);
+  int64_t target = symmetry.first(to);
   if (machine.areAxesStated.size() > axis && machine.areAxesStated[axis]) {
     size_t first = ofAxes + 2 * ranks * axis;
-    return {first + from, first + ranks + to, machine.axes[axis]->latency};
+    return {first + from, first + ranks + target, machine.axes[axis]->latency};
   }
   if (places[from] / node == places[to] / node)
-    return {ofNodes + from, ofNodes + ranks + to, machine.nodes.inside.latency};
-  return {ofCards + cardOf(from), ofCards + numCards + cardOf(to),
+    return {ofNodes + from, ofNodes + ranks + target,
+            machine.nodes.inside.latency};
+  return {ofCards + cards[from].first, ofCards + numCards + cards[to].first,
           machine.whole.latency};
 }
 
@@ -234,7 +288,7 @@ Topology::Path Topology::between(int64_t from, int64_t to) const {
 
 void Clock::record(int64_t rank, const RankEvent &event, double began,
                    double ended) {
-  if (rank < shown && ended > began)
+  if (shown > 0 && ended > began)
     clocked.spans.push_back(
         {.rank = rank, .begin = began, .end = ended, .step = event.step});
 }
@@ -330,17 +384,20 @@ void Clock::matchFrom(int64_t rank, int channel) {
     if (queue.empty())
       continue;
     Post &head = *queue.front();
+    const Symmetry &symmetry = topology.symmetry;
     if (!head.isSent && !head.isOut) {
-      auto &other = walkers[head.to].queues[c];
-      if (!other.empty() && other.front()->from == r &&
-          !other.front()->hasArrived && !other.front()->isIn)
+      auto &other = walkers[symmetry.first(head.to)].queues[c];
+      if (!other.empty() && !other.front()->hasArrived &&
+          !other.front()->isIn &&
+          other.front()->from == symmetry.translateBack(r, head.to))
         begin(r, head.to, c);
     }
     if (!head.hasArrived && !head.isIn) {
-      auto &other = walkers[head.from].queues[c];
-      if (!other.empty() && other.front()->to == r && !other.front()->isSent &&
-          !other.front()->isOut)
-        begin(head.from, r, c);
+      int64_t from = symmetry.first(head.from);
+      auto &other = walkers[from].queues[c];
+      if (!other.empty() && !other.front()->isSent && !other.front()->isOut &&
+          other.front()->to == symmetry.translateBack(r, head.from))
+        begin(from, other.front()->to, c);
     }
   }
 }
@@ -359,7 +416,8 @@ void Clock::begin(int64_t from, int64_t to, int channel) {
   flow.to = to;
   flow.channel = channel;
   flow.sent = walkers[from].queues[channel].front();
-  flow.received = walkers[to].queues[channel].front();
+  int64_t receiver = topology.symmetry.first(to);
+  flow.received = walkers[receiver].queues[channel].front();
   flow.path = topology.between(from, to);
   flow.left = flow.sent->bytes;
   flow.rate = 0;
@@ -377,7 +435,7 @@ void Clock::begin(int64_t from, int64_t to, int channel) {
   setRates(flow.path.out);
   setRates(flow.path.in);
   changeFlows(from, 1);
-  changeFlows(to, 1);
+  changeFlows(receiver, 1);
 }
 
 /// What is under way on a link has the same part of it.
@@ -386,7 +444,8 @@ void Clock::setRates(size_t link) {
     Flow &flow = flows[number];
     auto partOf = [&](size_t each) {
       return topology.bandwidths[each] /
-             static_cast<double>(flowsOf[each].size());
+             static_cast<double>(topology.times[each] *
+                                 static_cast<int64_t>(flowsOf[each].size()));
     };
     double rate = std::min(partOf(flow.path.out), partOf(flow.path.in));
     if (rate == flow.rate)
@@ -403,7 +462,7 @@ void Clock::endFlow(int64_t number) {
   Flow flow = flows[number];
   flows[number].isActive = false;
   freeFlows.push_back(number);
-  if (flow.from < shown)
+  if (shown > 0)
     clocked.spans.push_back({.rank = flow.from,
                              .begin = flow.received->began,
                              .end = now,
@@ -419,16 +478,17 @@ void Clock::endFlow(int64_t number) {
     llvm::erase(flowsOf[link], number);
     setRates(link);
   }
-  for (int64_t rank : {flow.from, flow.to}) {
+  const int64_t ends[] = {flow.from, topology.symmetry.first(flow.to)};
+  for (int64_t rank : ends) {
     auto &queue = walkers[rank].queues[flow.channel];
     if (!queue.empty() && queue.front()->isDone())
       queue.pop_front();
   }
-  changeFlows(flow.from, -1);
-  changeFlows(flow.to, -1);
-  for (int64_t rank : {flow.from, flow.to})
+  for (int64_t rank : ends)
+    changeFlows(rank, -1);
+  for (int64_t rank : ends)
     matchFrom(rank, flow.channel);
-  for (int64_t rank : {flow.from, flow.to})
+  for (int64_t rank : ends)
     if (walkers[rank].isWaiting)
       advance(rank);
 }
@@ -507,8 +567,11 @@ void Clock::advance(int64_t rank) {
 }
 
 Clocked Clock::run() {
-  for (size_t rank = 0; rank < walkers.size(); ++rank)
-    advance(static_cast<int64_t>(rank));
+  const Symmetry &symmetry = topology.symmetry;
+  auto ranks = llvm::seq(static_cast<int64_t>(walkers.size()));
+  for (int64_t rank : ranks)
+    if (symmetry.first(rank) == rank)
+      advance(rank);
   while (!events.empty()) {
     Event event = events.top();
     events.pop();
@@ -529,10 +592,24 @@ Clocked Clock::run() {
       break;
     }
   }
+  for (int64_t rank : ranks)
+    clocked.ranks[rank] = clocked.ranks[symmetry.first(rank)];
+  std::vector<Span> spans = std::move(clocked.spans);
+  clocked.spans.clear();
+  for (const Span &span : spans)
+    for (int64_t rank : symmetry.orbit(span.rank)) {
+      if (rank >= shown)
+        continue;
+      clocked.spans.push_back(span);
+      clocked.spans.back().rank = rank;
+      if (span.to >= 0)
+        clocked.spans.back().to = symmetry.translate(span.to, rank);
+    }
   return std::move(clocked);
 }
 
 Clocked burst::runClock(const Recorded &recorded, const Machine &machine,
-                        func::FuncOp program, int64_t shown) {
-  return Clock(recorded, machine, program, shown).run();
+                        func::FuncOp program, int64_t shown,
+                        bool findsSymmetry) {
+  return Clock(recorded, machine, program, shown, findsSymmetry).run();
 }

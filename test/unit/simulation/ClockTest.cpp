@@ -1,6 +1,7 @@
 //===- ClockTest.cpp - what the clock says of random programs -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Clock/Report.h"
+#include "passes/Clock/Symmetry.h"
 #include "test/unit/simulation/Masks.h"
 #include "test/unit/simulation/Programs.h"
 
@@ -40,6 +41,14 @@ public:
   }
 
   double seconds() const { return clocked.seconds(); }
+  /// The same on another machine; ranks that do the same each by itself, or one
+  /// for all.
+  Clocked again(const Machine &machine, bool findsSymmetry) {
+    return runClock(recorded, machine, program, /*shown=*/3, findsSymmetry);
+  }
+  int64_t symmetries() {
+    return Symmetry(ring::gridOf(program), recorded, {}).size();
+  }
   double operations() const {
     double sum = 0;
     for (double ofRank : recorded.operations)
@@ -172,6 +181,57 @@ TEST_F(ClockTest, SharedDevices) {
     machine.kernels.devices = 2;
     EXPECT_NEAR(ClockRun(problem, machine).seconds(), 2 * alone, 1e-6 * alone);
   }
+}
+
+// Ranks that do the same at the same time have the times that they have where
+// each is run by itself.
+TEST_F(ClockTest, Symmetry) {
+  int64_t most = 0, symmetric = 0;
+  for (int i = 0; i < 150; ++i) {
+    Problem problem = draw(masks[between(0, 3) / 3]); // mostly without a mask
+    problem.queries = problem.keys = problem.parts * 2 * between(1, 4);
+    SCOPED_TRACE(problem.describe());
+    Machine machine = machineOfPairs();
+    ClockRun run(problem, machine);
+    most = std::max(most, run.symmetries());
+    symmetric += run.symmetries() > 1 ? 1 : 0;
+    constexpr double counts[] = {0, 1, 2, 4};
+    machine.nodes.size = oneOf(counts);
+    machine.nodes.cards = oneOf(counts);
+    machine.nodes.inside = {1e10, 1e-7};
+    if (between(0, 1) != 0)
+      machine.kernels.devices = static_cast<double>(between(1, 3));
+    machine.kernels.busy = 0.25 * static_cast<double>(between(0, 2));
+    if (between(0, 3) == 0) {
+      machine.axes[0] = Link{2e9, 3e-6};
+      machine.areAxesStated[0] = true;
+    }
+    Clocked one = run.again(machine, /*findsSymmetry=*/true);
+    Clocked all = run.again(machine, /*findsSymmetry=*/false);
+    double close = 1e-9 * all.seconds();
+    for (auto [a, b] : llvm::zip_equal(one.ranks, all.ranks)) {
+      EXPECT_NEAR(a.end, b.end, close);
+      EXPECT_NEAR(a.compute, b.compute, close);
+      EXPECT_NEAR(a.waiting().seconds(), b.waiting().seconds(), close);
+    }
+    ASSERT_EQ(one.spans.size(), all.spans.size());
+    auto inOrder = [](const Span &a, const Span &b) {
+      return std::tie(a.rank, a.channel, a.to, a.begin, a.step) <
+             std::tie(b.rank, b.channel, b.to, b.begin, b.step);
+    };
+    llvm::sort(one.spans, inOrder);
+    llvm::sort(all.spans, inOrder);
+    for (auto [a, b] : llvm::zip_equal(one.spans, all.spans)) {
+      EXPECT_EQ(a.rank, b.rank);
+      EXPECT_EQ(a.to, b.to);
+      EXPECT_EQ(a.step, b.step);
+      EXPECT_NEAR(a.begin, b.begin, close);
+      EXPECT_NEAR(a.end, b.end, close);
+      EXPECT_EQ(a.bytes, b.bytes);
+    }
+  }
+  EXPECT_EQ(most, 8);
+  EXPECT_GE(symmetric, 50);
 }
 
 // A flat ring over two nodes has one flow out of each at a time; on two axes
