@@ -20,6 +20,7 @@ import os, signal, sys, tempfile, threading, time
 import torch, torch.distributed as dist
 import burst
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler) # else ignored behind an & of a shell
 kinds, trials, seed = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3])
 RANKS, CULPRIT = 3, 1
 
