@@ -274,7 +274,7 @@ def told(name):
 """
 
 
-@pytest.mark.all
+@pytest.mark.long
 def test_memory():
     """Where all scores of a rank are stored there is no memory left; BurstAttention has some."""
     burst_has, scores_have = driven(
@@ -284,7 +284,7 @@ def test_memory():
     assert measure.OUT_OF_MEMORY.search(scores_have)
 
 
-@pytest.mark.all
+@pytest.mark.long
 def test_memory_of_sharded_weights():
     """Gradients and states of AdamW are a quarter on each of 4 ranks, and whole beside it."""
     whole, sharded = driven(

@@ -151,7 +151,7 @@ void Check::run() {
 
 static Statistics checkRandom(Scores scores) {
   uint64_t seed = fromEnvironment("BURST_SEED", std::random_device()());
-  uint64_t count = fromEnvironment("BURST_COUNT", 300);
+  uint64_t count = fromEnvironment("BURST_COUNT", 200);
   std::printf("BURST_SEED=%ju BURST_COUNT=%ju\n", uintmax_t(seed),
               uintmax_t(count));
   ::testing::Test::RecordProperty("seed", std::to_string(seed));
@@ -178,7 +178,7 @@ TEST(BackwardTest, RandomProblems) { checkRandom(Scores::None); }
 
 TEST(BackwardTest, RandomProblemsWithScores) {
   Statistics statistics = checkRandom(Scores::Tables);
-  if (fromEnvironment("BURST_COUNT", 300) >= 100)
+  if (fromEnvironment("BURST_COUNT", 200) >= 100)
     EXPECT_GT(statistics.tables, 0);
 }
 

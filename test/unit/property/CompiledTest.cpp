@@ -68,7 +68,7 @@ protected:
 
 void CompiledTest::checkRandom(
     llvm::function_ref<RandomProblem(uint64_t seed)> draw) {
-  uint64_t count = countFromEnvironment("BURST_COMPILED", 3, 420), checked = 0;
+  uint64_t count = countFromEnvironment("BURST_COMPILED", 2, 420), checked = 0;
   uint64_t first = firstSeed() + 1000 * GetParam();
   std::printf("BURST_SEED=%ju\n", uintmax_t(first));
   RecordProperty("seed", std::to_string(first));
@@ -577,7 +577,7 @@ struct TurnsProblem : RandomProblem {
 /// Who waits for whom, and so the bits, are of the lists.
 TEST(CompiledProgramTest, TakesTurnsHoweverListsDiffer) {
   uint64_t seed = fromEnvironment("BURST_SEED", std::random_device()());
-  uint64_t count = fromEnvironment("BURST_COMPILED", 10);
+  uint64_t count = fromEnvironment("BURST_COMPILED", 6);
   std::printf("BURST_SEED=%ju\n", uintmax_t(seed));
   auto context = makeContext();
   for (uint64_t end = seed + count; seed < end; ++seed) {
