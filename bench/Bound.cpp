@@ -197,6 +197,7 @@ void Bound::bind(int64_t sequence, burst_device *onDevice,
       values[rank].push_back(tensor);
     }
   }
+  counters.assign(ranks, {});
   delay(0, 0);
 }
 
@@ -211,26 +212,29 @@ void Bound::delay(double latencySeconds, double bytesPerSecond) {
   check(burst_transport_create_local(&config, transports.data()));
 }
 
+burst_error *Bound::runRank(int64_t rank, burst_device *onDevice,
+                            burst_transport *transport) {
+  counters[rank] = {};
+  counters[rank].size = sizeof(burst_counters);
+  burst_run_config config{};
+  config.size = sizeof(config);
+  config.rank = rank;
+  config.device = onDevice;
+  config.transport = transport;
+  return burst_run(program.get(), &config, values[rank].data(),
+                   static_cast<int64_t>(values[rank].size()), &counters[rank]);
+}
+
 double Bound::run() {
-  int64_t ranks = static_cast<int64_t>(values.size());
-  burst_counters empty{};
-  empty.size = sizeof(empty);
-  counters.assign(ranks, empty);
-  auto runRank = [&](int64_t rank) {
-    burst_run_config config{};
-    config.size = sizeof(config);
-    config.rank = rank;
-    config.device = device;
-    config.transport = transports[rank];
-    check(burst_run(program.get(), &config, values[rank].data(),
-                    static_cast<int64_t>(values[rank].size()),
-                    &counters[rank]));
+  int64_t ranks = numRanks();
+  auto runThread = [&](int64_t rank) {
+    check(runRank(rank, device, transports[rank]));
   };
   double begin = now();
   std::vector<std::thread> others;
   for (int64_t rank = 1; rank < ranks; ++rank)
-    others.emplace_back(runRank, rank);
-  runRank(0);
+    others.emplace_back(runThread, rank);
+  runThread(0);
   for (std::thread &other : others)
     other.join();
   return now() - begin;

@@ -58,6 +58,10 @@ public:
   void delay(double latencySeconds, double bytesPerSecond);
   /// Seconds of one run of all ranks.
   double run();
+  /// Runs one rank of several that may be processes.
+  burst_error *runRank(int64_t rank, burst_device *onDevice,
+                       burst_transport *transport);
+  int64_t numRanks() const { return burst_program_num_ranks(program.get()); }
 
   /// The same as Lowered::peaks, counted in the last run.
   std::vector<int64_t> peaks() const;

@@ -4,6 +4,7 @@
 
 #include "bench/Peak.h"
 #include "bench/Problem.h"
+#include "bench/Processes.h"
 #include "passes/Clock/Report.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -15,15 +16,18 @@ using namespace burst::bench;
 
 namespace {
 
-/// What transfers take beside copies, which are fast here.
+/// How ranks are connected.
 struct Links {
   const char *name;
-  double latency = 0, bandwidth = 0; ///< none where these are 0
+  /// Of threads: what transfers take beside copies; nothing where it is 0.
+  double latency = 0, bandwidth = 0;
+  bool areProcesses = false; ///< over TCP on this machine
 };
 
 /// A program as it was measured and as the clock has it.
 struct Timing {
   std::string group; ///< of those that differ in the strategy alone
+  bool areProcesses = false;
   double measured = 0, predicted = 0;
 
   double error() const { return predicted / measured - 1; }
@@ -39,11 +43,16 @@ public:
 
 private:
   double secondsOf(Bound &program);
+  /// Of a process.
+  int64_t threadsOf(const Problem &problem) const {
+    return std::max<int64_t>(1, options.threads / problem.ranks);
+  }
   void measureMachine();
-  void setSpeed(const Problem &problem, double seconds);
+  void describe(const Problem &problem, double seconds, const Links &links);
+  void describeProcesses(const Problem &problem, Processes &processes);
   Bound &reference(bool isBackward);
   void measure(Problem problem, const Links &links);
-  void summarize();
+  void summarize(llvm::StringRef what, llvm::ArrayRef<Timing> some);
 
   Table &table;
   const Device &device;
@@ -124,8 +133,10 @@ void ClockCells::measureMachine() {
 }
 
 /// Says how fast the machine is while the reference takes so long: others may
-/// have a part of it, of the memory as well.
-void ClockCells::setSpeed(const Problem &problem, double seconds) {
+/// have a part of it, of the memory as well. Ranks that are threads have one
+/// device together.
+void ClockCells::describe(const Problem &problem, double seconds,
+                          const Links &links) {
   Kernels &kernels = machine.kernels;
   Problem full = problemOf(options.quick, problem.isBackward, Mask::Full);
   kernels.rates[problem.isBackward ? "flops_backward" : "flops"] =
@@ -134,6 +145,29 @@ void ClockCells::setSpeed(const Problem &problem, double seconds) {
   kernels.launch = launch * slower;
   kernels.memoryBandwidth = memoryBandwidth / slower;
   kernels.copyBandwidth = kernels.memoryBandwidth / 2;
+  kernels.devices = 1;
+  kernels.busy = 0;
+  constexpr double unlimited = 1e18; // but by copies
+  machine.whole = {};
+  machine.whole.bandwidth = links.bandwidth == 0 ? unlimited : links.bandwidth;
+  machine.whole.latency = links.latency;
+}
+
+/// Each has a part of the threads, and TCP copies. What that takes of the
+/// processors, computation does not get.
+void ClockCells::describeProcesses(const Problem &problem,
+                                   Processes &processes) {
+  Kernels &kernels = machine.kernels;
+  auto parts = static_cast<double>(options.threads / threadsOf(problem));
+  kernels.rates[problem.isBackward ? "flops_backward" : "flops"] /= parts;
+  kernels.memoryBandwidth /= parts;
+  kernels.copyBandwidth = std::numeric_limits<double>::infinity();
+  kernels.devices = parts;
+  Processes::Link link = processes.measureLink();
+  machine.whole.bandwidth = link.bandwidth;
+  machine.whole.latency = link.latency;
+  constexpr double most = 0.95; // a machine that computes nothing has no speed
+  kernels.busy = std::min(most, link.busy);
 }
 
 void ClockCells::measure(Problem problem, const Links &links) {
@@ -153,25 +187,28 @@ void ClockCells::measure(Problem problem, const Links &links) {
     if (argument.table && argument.table->element.isInteger(32))
       for (int32_t id : problem.ids())
         argument.table->ints.push_back(id);
-  constexpr double unlimited = 1e18; // but by copies
-  machine.whole.bandwidth = links.bandwidth == 0 ? unlimited : links.bandwidth;
-  machine.whole.latency = links.latency;
   Bound program(lowered, target);
   program.bind(problem.sequence, device.handle, problem.ids());
   program.delay(links.latency, links.bandwidth);
-  program.run(); // touches memory for the first time
+  std::optional<Processes> processes;
+  if (links.areProcesses)
+    processes.emplace(program, threadsOf(problem));
+  auto run = [&] { return processes ? processes->run() : program.run(); };
+  run(); // touches memory for the first time
   std::vector<double> seconds, references;
   for (int64_t i = 0; i < options.repeat; ++i) {
     references.push_back(reference(problem.isBackward).run());
-    seconds.push_back(program.run());
+    seconds.push_back(run());
   }
-  setSpeed(problem, median(references));
+  describe(problem, median(references), links);
+  if (processes)
+    describeProcesses(problem, *processes);
   auto timed = timeProgram(lowered.program, *globals, machine, /*shown=*/0);
   if (failed(timed))
     fail("cannot time " + name);
   Timing timing{
       llvm::formatv("{0} {1} {2}", problem.name(), problem.ranks, links.name),
-      median(seconds), timed->clocked.seconds()};
+      links.areProcesses, median(seconds), timed->clocked.seconds()};
   Cell cell;
   cell.name = name;
   cell.numbers = {{"ms", 1e3 * timing.measured},
@@ -185,22 +222,22 @@ void ClockCells::measure(Problem problem, const Links &links) {
 }
 
 /// How far off it is, and how often it has two strategies in the right order.
-void ClockCells::summarize() {
-  if (timings.empty())
+void ClockCells::summarize(llvm::StringRef what, llvm::ArrayRef<Timing> some) {
+  if (some.empty())
     return;
   constexpr double differ = 1.05;
   std::vector<double> errors;
   int64_t pairs = 0, right = 0;
-  for (const Timing &a : timings) {
+  for (const Timing &a : some) {
     errors.push_back(std::abs(a.error()));
-    for (const Timing &b : timings)
+    for (const Timing &b : some)
       if (a.group == b.group && a.measured > differ * b.measured) {
         ++pairs;
         right += a.predicted > b.predicted;
       }
   }
   Cell cell;
-  cell.name = "clock, all cells";
+  cell.name = ("clock, " + what).str();
   cell.numbers = {{"median error %", 100 * median(errors)},
                   {"pairs", static_cast<double>(pairs)},
                   {"pairs in order", static_cast<double>(right)}};
@@ -225,7 +262,8 @@ void ClockCells::run() {
       {"ulysses"},          {"double_ring_kv", 2},
       {"double_ring_q", 2}, {"ulysses on [1], ring_kv on [0]", 2}};
   // Slow ones have the bytes of a ring take about as long as it computes.
-  constexpr Links links[] = {{"fast"}, {"slow", 1e-3, 1e8}};
+  constexpr Links links[] = {
+      {"fast"}, {"slow", 1e-3, 1e8}, {"processes", 0, 0, true}};
   for (bool isBackward : {false, true})
     for (Mask mask : {Mask::Full, Mask::Causal, Mask::Window, Mask::Documents,
                       Mask::Prefix}) {
@@ -241,7 +279,14 @@ void ClockCells::run() {
             measure(problem, link);
           }
     }
-  summarize();
+  summarize("all cells", timings);
+  for (bool areProcesses : {false, true}) {
+    std::vector<Timing> some;
+    llvm::copy_if(timings, std::back_inserter(some), [&](const Timing &timing) {
+      return timing.areProcesses == areProcesses;
+    });
+    summarize(areProcesses ? "processes" : "threads", some);
+  }
 }
 
 void burst::bench::measureClock(Table &table, const Device &device,

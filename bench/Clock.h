@@ -14,10 +14,10 @@ struct ClockOptions {
   std::string only; ///< cells whose name contains it
 };
 
-/// What burst-simulate says of ranks that are threads of this process, beside
-/// how long they take: strategies, masks and numbers of ranks, with links as
-/// they are and with slow ones. The machine is measured by other runs: of one
-/// rank and of the memory.
+/// What burst-simulate says of ranks, beside how long they take: strategies,
+/// masks and numbers of ranks, as threads of this process with links as they
+/// are and with slow ones, and as processes over TCP. The machine is measured
+/// by other runs: of one rank, of the memory and of hops between processes.
 void measureClock(Table &table, const Device &device, const cpu::Target &target,
                   const ClockOptions &options);
 
