@@ -89,7 +89,9 @@ struct Clocked {
   struct Rank {
     double end = 0, compute = 0;
     llvm::SmallVector<Waiting, 2> waits; ///< by axis of the grid
-    Path path;                           ///< to its end
+    /// By axis, bytes per second of the narrowest link over which it receives.
+    llvm::SmallVector<double, 2> narrowest;
+    Path path; ///< to its end
     Waiting waiting() const;
   };
   std::vector<Rank> ranks;

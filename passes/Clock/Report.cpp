@@ -70,9 +70,62 @@ static std::string describeLatePeers(const Timed &timed,
                    axes[axis], "leads to the end by it, rank behind rank");
 }
 
+/// How long the rank that ends last waits for the bandwidth of links.
+static double waitsForBandwidth(const Clocked &clocked) {
+  const Clocked::Rank &rank = clocked.ranks[clocked.last()];
+  return rank.end == 0 ? 0 : rank.waiting().bandwidth / rank.end;
+}
+
+/// The entry of a machine that says how fast transfers along an axis are, of
+/// which the narrowest has this bandwidth.
+static double &bandwidthAlong(Machine &machine, size_t axis, double narrowest) {
+  if (axis < machine.areAxesStated.size() && machine.areAxesStated[axis])
+    return machine.axes[axis]->bandwidth;
+  bool isInside = machine.nodes.areDescribed() &&
+                  narrowest == machine.nodes.inside.bandwidth;
+  return isInside ? machine.nodes.inside.bandwidth : machine.whole.bandwidth;
+}
+
+/// With which bandwidth along an axis the last rank would hardly wait for any,
+/// by the clock; empty where runs take long.
+static std::string describeNeed(func::FuncOp program, const Recorded &recorded,
+                                const Machine &machine, size_t axis,
+                                double narrowest) {
+  constexpr size_t mostEvents = 1 << 17;
+  size_t events = 0;
+  for (const std::vector<RankEvent> &ofRank : recorded.ranks)
+    events += ofRank.size();
+  if (events > mostEvents)
+    return "";
+  Machine wide = machine;
+  double &bandwidth = bandwidthAlong(wide, axis, narrowest);
+  double has = bandwidth, least = bandwidth, enough = bandwidth;
+  auto hides = [&](double tried) {
+    bandwidth = tried;
+    return waitsForBandwidth(runClock(recorded, wide, program)) < littleWaiting;
+  };
+  constexpr double most = 16, close = 1.01;
+  do {
+    if (enough >= most * has)
+      return llvm::formatv("; {0:f0} times as much would not be enough", most);
+    least = enough;
+    enough *= 2;
+  } while (!hides(enough));
+  while (enough > close * least) {
+    double middle = std::sqrt(least * enough);
+    (hides(middle) ? enough : least) = middle;
+  }
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format("; with %.4g GB/s it would wait for less than %g %%",
+                      enough / 1e9, 100 * littleWaiting);
+  return text;
+}
+
 /// What the rank that ends last spends its time on.
-static std::string describeLimit(const Timed &timed, const Traffic &traffic,
-                                 bool hasPeak) {
+static std::string describeLimit(const Timed &timed, func::FuncOp program,
+                                 const Recorded &recorded,
+                                 const Machine &machine) {
   const Clocked::Rank &rank = timed.clocked.ranks[timed.clocked.last()];
   double end = rank.end;
   if (end == 0)
@@ -81,7 +134,7 @@ static std::string describeLimit(const Timed &timed, const Traffic &traffic,
   if (all.seconds() < littleWaiting * end) {
     std::string text = "computation: the last rank computes for " +
                        percent(rank.compute / end);
-    if (hasPeak)
+    if (machine.kernels.peak != 0)
       text +=
           llvm::formatv(", all at {0} of the peak", percent(timed.sharePeak));
     return text;
@@ -96,16 +149,9 @@ static std::string describeLimit(const Timed &timed, const Traffic &traffic,
   }
   size_t axis = largestAxis(
       rank.waits, [](const Waiting &waiting) { return waiting.bandwidth; });
-  std::string text =
-      shareText(timed, "bandwidth", axis, rank.waits[axis].bandwidth, waits);
-  double bytes = axis < traffic.sentByAxis.size()
-                     ? static_cast<double>(traffic.sentByAxis[axis])
-                     : 0;
-  if (rank.compute > 0 && bytes > 0)
-    text += llvm::formatv("; behind all that it computes, {0:f2} GB/s would "
-                          "be needed",
-                          bytes / rank.compute / 1e9);
-  return text;
+  return shareText(timed, "bandwidth", axis, rank.waits[axis].bandwidth,
+                   waits) +
+         describeNeed(program, recorded, machine, axis, rank.narrowest[axis]);
 }
 
 FailureOr<Timed> burst::timeProgram(func::FuncOp program,
@@ -141,8 +187,7 @@ FailureOr<Timed> burst::timeProgram(func::FuncOp program,
   if (machine.kernels.peak != 0 && seconds > 0)
     timed.sharePeak = timed.flops / ranks / seconds / machine.kernels.peak;
   timed.memory = machine.whole.memory;
-  timed.limit = describeLimit(timed, recorded->traffic[timed.clocked.last()],
-                              machine.kernels.peak != 0);
+  timed.limit = describeLimit(timed, program, *recorded, machine);
   timed.steps = std::move(recorded->steps);
   timed.channels = std::move(recorded->channels);
   return timed;

@@ -147,6 +147,8 @@ public:
     for (auto [walker, rank] : llvm::zip_equal(walkers, clocked.ranks)) {
       walker.queues.resize(recorded.channels.size());
       rank.waits.resize(topology.numAxes());
+      rank.narrowest.assign(topology.numAxes(),
+                            std::numeric_limits<double>::infinity());
     }
   }
 
@@ -471,6 +473,11 @@ void Clock::endFlow(int64_t number) {
                              .bytes = flow.sent->bytes});
   flow.sent->isSent = flow.received->hasArrived = true;
   flow.received->ready = now + flow.path.latency;
+  int64_t receiver = topology.symmetry.first(flow.to);
+  double &narrowest = clocked.ranks[receiver]
+                          .narrowest[topology.axisBetween(flow.from, flow.to)];
+  for (size_t link : {flow.path.out, flow.path.in})
+    narrowest = std::min(narrowest, topology.bandwidths[link]);
   size_t axis = topology.axisOfPath(flow.from, flow.to);
   flow.received->arriving.bandwidth[axis] += now - flow.received->met;
   flow.received->arriving.latency[axis] += flow.path.latency;
@@ -478,7 +485,7 @@ void Clock::endFlow(int64_t number) {
     llvm::erase(flowsOf[link], number);
     setRates(link);
   }
-  const int64_t ends[] = {flow.from, topology.symmetry.first(flow.to)};
+  const int64_t ends[] = {flow.from, receiver};
   for (int64_t rank : ends) {
     auto &queue = walkers[rank].queues[flow.channel];
     if (!queue.empty() && queue.front()->isDone())

@@ -329,7 +329,8 @@ LogicalResult burst::describeMachineOf(ModuleOp module, StringRef path) {
     return success();
   auto buffer = readInput(path);
   if (!buffer)
-    return emitError(module.getLoc(), "cannot read a machine: ")
+    return emitError(UnknownLoc::get(module.getContext()),
+                     "cannot read a machine: ")
            << llvm::toString(buffer.takeError());
   return describeMachine(module, (*buffer)->getBuffer(), path);
 }

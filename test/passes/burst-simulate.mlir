@@ -42,8 +42,8 @@
 // It takes 4 ms.
 // SLOW: program @ring, 2 ranks: 5.00 ms
 // SLOW: waits for 3.00 ms
-// SLOW: limited by bandwidth of transfers: 60.0 % of the time the last rank waits for it; behind all
-// SLOW-SAME: that it computes, 0.03 GB/s would be needed
+// SLOW: limited by bandwidth of transfers: 60.0 % of the time the last rank waits for it; with
+// SLOW-SAME: 0.05945 GB/s it would wait for less than 5 %
 
 // Four kernels: a state begins, meets two slices and ends.
 // LAUNCH: program @ring, 2 ranks: 2.40 ms
