@@ -26,7 +26,7 @@ def main(given: list[str]) -> int:
     _add_sweep(commands.add_parser(
         "sweep", help="how long attentions would take on a machine",
         description="How long attention would take on a machine, for every combination of what "
-                    "is given. Prints a table."))
+                    "is given. Prints a table. Fails where nothing of it can be had."))
     options = parser.parse_args(given)
     if options.command == "doctor":
         for name, found in doctor.report():
@@ -71,6 +71,10 @@ def _sweep(options: argparse.Namespace) -> int:
         for path in options.to:
             planned.check(path, options.x, options.y)
 
+    if options.keys is not None and options.mask is not None:
+        raise ValueError("keys: causal masks and windows count queries and keys from 0, so that "
+                         "keys behind the queries are hidden; of a cache, whose keys are all "
+                         "seen, give --mask none")
     key_heads = options.heads if options.key_heads is None else options.key_heads
     found = sweeps.sweep(
         (options.batch, options.heads, None, options.dim),
@@ -81,7 +85,7 @@ def _sweep(options: argparse.Namespace) -> int:
     print(found.table)
     for path in options.to:
         found.save(path, options.x, options.y)
-    return 0
+    return int(all(row.reason is not None for row in found.rows))
 
 
 def _show(done: int, of: int) -> None:

@@ -125,9 +125,13 @@ class Sweep:
             raise ValueError("svg: several lengths, ranks, nodes or bandwidths are wanted, of "
                              "which this sweep has one each")
         x = numeric[0] if x is None else x
-        for name, value, known in (("x", x, numeric), ("y", y, list(_UNITS))):
-            if value not in known:
-                raise ValueError(f"{name}: {value!r} is not known; it is one of {', '.join(known)}")
+        if x not in numeric:
+            raise ValueError(f"x: numbers of which this sweep has several are wanted, {x!r} is not "
+                             f"among them: {', '.join(numeric) or 'there are none'}")
+        if y not in _UNITS:
+            raise ValueError(f"y: {y!r} is not known; it is one of {', '.join(_UNITS)}")
+        if self.rows and all(row.reason is not None for row in self.rows):
+            raise ValueError("svg: nothing of this sweep can be had, so that there is no curve")
         found: dict[str, list[tuple[float, float | None]]] = {}
         rest = [name for name in self.varied if name != x]
         for row in self.rows:

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -155,6 +156,24 @@ def test_what_is_wrong_is_said_before_the_first_row(monkeypatch):
     assert all(row.seconds is None for row in found[0].rows)
 
 
+def test_told_bandwidth():
+    """It is that at which the last rank waits for bandwidth for 5 % of its time."""
+    wide = re.compile(r"with ([\d.]+) GB/s it would wait for less than 5 %")
+    for strategy, direction, ranks in (("ring_kv", "forward", 8), ("ring_q", "backward", 4),
+                                       ("direct_kv", "forward", 4)):
+        def timed(factor, strategy=strategy, direction=direction, ranks=ranks):
+            return small((1, 1, 2048, 64), strategies=[strategy], directions=[direction],
+                         ranks=[ranks], nodes=[1], bandwidth=[factor]).rows[0]
+        told = wide.search(timed(0.5).limit)
+        factor = float(told[1]) * 1e9 / 8192e3
+        assert factor > 0.5
+        for much, waits in ((1.02, False), (0.95, True)):
+            row = timed(factor * much)
+            assert (row.exposed_seconds / row.seconds > 0.049) == waits, (strategy, row)
+    row = small((1, 1, 2048, 64), strategies=["all_gather"], ranks=[4], nodes=[1]).rows[0]
+    assert row.limit.endswith("; 16 times as much would not be enough")
+
+
 def test_files_are_checked_before_the_first_row(tmp_path, monkeypatch, capsys):
     (tmp_path / "machine.mlir").write_text(MACHINE)
     (tmp_path / "folder.csv").mkdir()
@@ -169,7 +188,7 @@ def test_files_are_checked_before_the_first_row(tmp_path, monkeypatch, capsys):
                                "none is none"),
             ("folder.csv", [], "folder.csv: a file is wanted, it is a folder"),
             ("a.pdf", [], "a.pdf: a name that ends in .csv, .json, .svg or .txt is wanted"),
-            ("a.svg", ["--x", "ranks"], "x: 'ranks' is not known; it is one of length"),
+            ("a.svg", ["--x", "ranks"], "'ranks' is not among them: length"),
             ("a.svg", ["--y", "limit"], "y: 'limit' is not known"),
             ("a.svg", ["--lengths", "256"], "svg: several lengths, ranks")):
         to = ["--to", str(tmp_path / "good.txt"), str(tmp_path / name)]
@@ -198,6 +217,8 @@ def test_files(tmp_path):
     assert ">2 ranks</text>" in picture and ">512</text>" in picture
     with pytest.raises(ValueError, match="sweep.pdf: a name that ends in .csv"):
         found.save(tmp_path / "sweep.pdf")
+    with pytest.raises(ValueError, match="svg: nothing of this sweep can be had"):
+        small(lengths=(256, 512), ranks=(3,), nodes=(2,)).save(tmp_path / "none.svg")
 
 
 def test_curves():
@@ -233,6 +254,12 @@ def test_command(tmp_path, capsys):
                            (["--orders", "zig"], "order: 'zig' is not known")):
         assert command.main(common + wrong) == 2
         assert message in capsys.readouterr().err
+    for mask in ([], ["--mask", "window:8"]):
+        assert command.main([*common, "--keys", "4096", *mask]) == 2
+        assert "keys: causal masks and windows count queries and keys from 0" in \
+            capsys.readouterr().err
+    assert command.main([*common, "--ranks", "3", "--nodes", "2"]) == 1
+    assert "2 nodes do not divide 3 ranks" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         command.main([*common, "--mask", "odd"])
     assert "none, causal or window:N is wanted, got odd" in capsys.readouterr().err
