@@ -134,7 +134,7 @@ def of_perplexity(found):
                 f"{found['steps']} steps of {found['batch']} pieces of English, each twice in its "
                 f"sequence of {found['length']} bytes, over {found['ranks']} ranks in float32. The "
                 "last column is beside one process: losses of the first "
-                f"{perplexity.COMPARED_STEPS} steps (off by at most {perplexity.LOSS_BOUND:.0e}), "
+                f"{min(perplexity.COMPARED_STEPS, found['steps'])} steps (off by at most {perplexity.LOSS_BOUND:.0e}), "
                 "and perplexities of halves of held-out text, per byte (at most "
                 f"{perplexity.PERPLEXITY_BOUND:.0e}). A mistake that is planted comes last, if "
                 "there is one."), "",
@@ -199,7 +199,7 @@ def of_times(cells, names, what):
     rows = [[name, *(timed(cell["methods"], name, what, reasons) for cell in cells)]
             for name in names]
     told = "Medians (CPU seconds of all ranks; MiB sent by all, with headers): the time of burst " \
-        "over it, in pairs."
+        "over that of the method, in turns; below 1 burst is faster."
     off = [statistics.median(row[what]["sent"]) / row[what]["predicted"] for cell in cells
            for row in cell["methods"].values() if row.get(what, {}).get("predicted")]
     if off:

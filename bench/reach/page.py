@@ -29,7 +29,7 @@ models in `models/`. Nothing on this page was measured by this project.
 
 Rates of kernels are those of published measurements on one GPU. What is fitted to a cell that
 is predicted is listed in `bench/reach/calibration.json`, two cells of a table at most; these
-cells are marked ° below and left out of all that is counted:
+cells are marked ° below, and their errors are not counted:
 
 {calibrated}
 
