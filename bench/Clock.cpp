@@ -259,6 +259,7 @@ void ClockCells::run() {
       {"ring_kv"},          {"ring_q"},
       {"direct_kv"},        {"direct_q"},
       {"all_gather"},       {"gather_q"},
+      {"bi_ring_kv"},       {"bi_ring_q"},
       {"ulysses"},          {"double_ring_kv", 2},
       {"double_ring_q", 2}, {"ulysses on [1], ring_kv on [0]", 2}};
   // Slow ones have the bytes of a ring take about as long as it computes.

@@ -234,6 +234,9 @@ SimulatePass::placementsOf(ModuleOp module) {
     return failure();
   if (!machine->nodes.areDescribed())
     return refuse("the machine describes no nodes, see burst.node");
+  if (ShapedType::getNumElements(grids.front().getShape()) <=
+      static_cast<int64_t>(machine->nodes.size))
+    return std::vector<SmallVector<int64_t>>(1); // in a node all are alike
   SmallVector<int64_t> wide;
   for (auto [axis, size] : llvm::enumerate(grids.front().getShape()))
     if (size > 1)

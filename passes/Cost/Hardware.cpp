@@ -318,7 +318,7 @@ LogicalResult burst::describeMachine(ModuleOp module, StringRef text,
     return failure();
   Attribute spec = (*described)->getAttr(key);
   if (!spec)
-    return described->emitError("describes no machine: it has no '")
+    return emitError(described->getLoc(), "describes no machine: it has no '")
            << key << "'";
   module->setAttr(key, spec);
   return success();

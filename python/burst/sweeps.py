@@ -319,6 +319,8 @@ def _timed(row: Row, shapes: Sizes[Any], machine: str, options: dict[str, Any]) 
             **{name: found.get(name) for name in _NAMES if name in found})
     except Error as error:
         reason = re.sub(r"^pins the strategy [^,]*, which ", "", str(error).split("\n")[0])
+        if "needs a sequence over two axes" in reason:
+            reason = f"goes over several nodes, of which the {row.ranks} ranks have {row.nodes}"
         return dataclasses.replace(row, reason=reason)
 
 

@@ -258,6 +258,8 @@ def test_command(tmp_path, capsys):
         assert command.main([*common, "--keys", "4096", *mask]) == 2
         assert "keys: causal masks and windows count queries and keys from 0" in \
             capsys.readouterr().err
+    assert command.main([*common, "--ranks", "3", "--strategies", "double_ring_kv"]) == 1
+    assert "x goes over several nodes, of which the 3 ranks have 1" in capsys.readouterr().out
     assert command.main([*common, "--ranks", "3", "--nodes", "2"]) == 1
     assert "2 nodes do not divide 3 ranks" in capsys.readouterr().out
     with pytest.raises(SystemExit):

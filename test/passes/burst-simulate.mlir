@@ -4,6 +4,7 @@
 // RUN: split-file %s %t
 // RUN: burst-opt %t/ring.mlir --burst-simulate="machine=%t/hidden.mlir" | FileCheck %s --check-prefix=HIDDEN
 // RUN: burst-opt %t/ring.mlir --burst-simulate="machine=%t/latency.mlir" | FileCheck %s --check-prefix=LATENCY
+// RUN: burst-opt %examples/llama3.mlir --burst-simulate="machine=%burst_source/machines/h100.mlir compare=placements" | FileCheck %s --check-prefix=ONE-NODE
 // RUN: burst-opt %t/ring.mlir --burst-simulate="machine=%t/slow.mlir" | FileCheck %s --check-prefix=SLOW
 // RUN: burst-opt %t/ring.mlir --burst-simulate="machine=%t/launch.mlir" | FileCheck %s --check-prefix=LAUNCH
 // RUN: burst-opt %t/ring.mlir --burst-simulate="machine=%t/busy.mlir" | FileCheck %s --check-prefix=BUSY
@@ -73,6 +74,12 @@
 // PLACED-NEXT: {{^}}chosen, placed [0, 1] | 3.00 ms | 2.00 ms | 1.00 ms
 // PLACED-NEXT: {{^}}chosen, placed [1, 0] | 2.0{{[0-9]}} ms | 2.00 ms |
 // PLACED-NOT: placed
+
+// In one node all placements are alike.
+// ONE-NODE: program @llama3, 8 ranks
+// ONE-NODE-NOT: placed
+// ONE-NODE: {{^}}chosen |
+// ONE-NODE-NOT: placed
 // INSIDE: program @nodes, 4 ranks: 2.0{{[0-9]}} ms
 // INSIDE-NEXT: computes for 2.00 ms
 
