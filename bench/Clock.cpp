@@ -158,7 +158,8 @@ void ClockCells::describe(const Problem &problem, double seconds,
 void ClockCells::describeProcesses(const Problem &problem,
                                    Processes &processes) {
   Kernels &kernels = machine.kernels;
-  auto parts = static_cast<double>(options.threads / threadsOf(problem));
+  int64_t atOnce = options.threads / threadsOf(problem);
+  auto parts = static_cast<double>(atOnce);
   kernels.rates[problem.isBackward ? "flops_backward" : "flops"] /= parts;
   kernels.memoryBandwidth /= parts;
   kernels.copyBandwidth = std::numeric_limits<double>::infinity();
