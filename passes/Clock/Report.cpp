@@ -99,7 +99,7 @@ static std::string describeNeed(func::FuncOp program, const Recorded &recorded,
     return "";
   Machine wide = machine;
   double &bandwidth = bandwidthAlong(wide, axis, narrowest);
-  double has = bandwidth, least = bandwidth, enough = bandwidth;
+  double has = bandwidth, least = 0, enough = bandwidth;
   auto hides = [&](double tried) {
     bandwidth = tried;
     return waitsForBandwidth(runClock(recorded, wide, program)) < littleWaiting;
