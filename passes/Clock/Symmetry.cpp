@@ -53,32 +53,12 @@ bool Symmetry::maps(const Axis &axis, int64_t steps, const Recorded &recorded,
   return true;
 }
 
-int64_t Symmetry::first(int64_t rank) const {
-  if (isTrivial)
-    return rank;
-  for (const Axis &axis : axes) {
-    int64_t place = axis.placeOf(rank);
-    rank -= (place - place % axis.period) * axis.stride;
-  }
-  return rank;
-}
-
-int64_t Symmetry::translate(int64_t rank, int64_t by) const {
+int64_t Symmetry::move(int64_t rank, int64_t by, int64_t times) const {
   if (isTrivial)
     return rank;
   for (const Axis &axis : axes) {
     int64_t place = axis.placeOf(by);
-    rank = axis.move(rank, place - place % axis.period);
-  }
-  return rank;
-}
-
-int64_t Symmetry::translateBack(int64_t rank, int64_t by) const {
-  if (isTrivial)
-    return rank;
-  for (const Axis &axis : axes) {
-    int64_t place = axis.placeOf(by);
-    rank = axis.move(rank, place % axis.period - place);
+    rank = axis.move(rank, times * (place - place % axis.period));
   }
   return rank;
 }

@@ -21,11 +21,15 @@ public:
            llvm::ArrayRef<std::vector<size_t>> parts);
 
   /// The rank that stands for this one.
-  int64_t first(int64_t rank) const;
+  int64_t first(int64_t rank) const { return translateBack(rank, rank); }
   /// What the translation from first(by) to `by` maps `rank` to, and what it
   /// maps to `rank`.
-  int64_t translate(int64_t rank, int64_t by) const;
-  int64_t translateBack(int64_t rank, int64_t by) const;
+  int64_t translate(int64_t rank, int64_t by) const {
+    return move(rank, by, 1);
+  }
+  int64_t translateBack(int64_t rank, int64_t by) const {
+    return move(rank, by, -1);
+  }
   /// How many translations there are.
   int64_t size() const;
   /// All that translations map `rank` to.
@@ -41,6 +45,7 @@ private:
       return rank + ((place + steps + size) % size - place) * stride;
     }
   };
+  int64_t move(int64_t rank, int64_t by, int64_t times) const;
   bool maps(const Axis &axis, int64_t steps, const Recorded &recorded,
             llvm::ArrayRef<std::vector<size_t>> parts) const;
 
