@@ -353,19 +353,33 @@ static PackedRows pack(TileBuilder &b, Launcher launch, StringRef name,
   return packed;
 }
 
+namespace {
+/// What a product of stored weights and packed rows reads, and adds to.
+struct ProductOperands {
+  ProductOperands(TileBuilder &b, Value stored, const PackedRows &rows,
+                  Value sums, const KeySlice &of) {
+    operands.read(weights, "", stored);
+    operands.read(packed, "", rows.panels);
+    operands.read(finite, "", rows.finite);
+    operands.write(sum, "", sums);
+    operands.scalar(column, "", of.firstColumn(b));
+  }
+
+  Value weights, packed, finite, sum;
+  Value column; ///< the first of the weights that meets the slice
+  Operands operands;
+};
+} // namespace
+
 /// sums += weights slice, row by row of the weights.
 static void addToQueries(TileBuilder &b, Launcher launch, StringRef name,
                          StringRef packName, Value stored, Value slice,
                          const KeySlice &of, Value sums, const Shape &shape) {
   int64_t heads = headsOf(sums), keyHeads = headsOf(slice);
   PackedRows rows = pack(b, launch, packName, slice, shape.columns, shape);
-  Value weights, packed, finite, sum, column, numKeys;
-  Operands operands;
-  operands.read(weights, "", stored);
-  operands.read(packed, "", rows.panels);
-  operands.read(finite, "", rows.finite);
-  operands.write(sum, "", sums);
-  operands.scalar(column, "", of.firstColumn(b));
+  ProductOperands product(b, stored, rows, sums, of);
+  auto &[weights, packed, finite, sum, column, operands] = product;
+  Value numKeys;
   operands.scalar(numKeys, "", b.dim(slice, 1));
   launch(
       name, numScoreTasks(b, stored, shape), {}, operands,
@@ -428,13 +442,8 @@ static void addToKeys(TileBuilder &b, Launcher launch, StringRef name,
                       const KeySlice &of, Value sums, const Shape &shape) {
   int64_t keyHeads = headsOf(sums), group = headsOf(shard) / keyHeads;
   PackedRows rows = pack(b, launch, packName, shard, shape.rows, shape);
-  Value weights, packed, finite, sum, column;
-  Operands operands;
-  operands.read(weights, "", stored);
-  operands.read(packed, "", rows.panels);
-  operands.read(finite, "", rows.finite);
-  operands.write(sum, "", sums);
-  operands.scalar(column, "", of.firstColumn(b));
+  ProductOperands product(b, stored, rows, sums, of);
+  auto &[weights, packed, finite, sum, column, operands] = product;
   Value tiles = b.ceilDiv(b.dim(sums, 1), shape.columns);
   Value heads = b.mul(b.dim(sums, 0), b.index(keyHeads));
   // Products go over strips of columns, the last of which may reach beyond.
