@@ -71,10 +71,10 @@ def _sweep(options: argparse.Namespace) -> int:
         for path in options.to:
             planned.check(path, options.x, options.y)
 
-    if options.keys is not None and options.mask is not None:
+    if options.mask is not None and (options.keys or 0) > min(options.lengths):
         raise ValueError("keys: causal masks and windows count queries and keys from 0, so that "
-                         "keys behind the queries are hidden; of a cache, whose keys are all "
-                         "seen, give --mask none")
+                         f"of {options.keys} keys those behind {min(options.lengths)} queries are "
+                         "hidden; of a cache, whose keys are all seen, give --mask none")
     key_heads = options.heads if options.key_heads is None else options.key_heads
     found = sweeps.sweep(
         (options.batch, options.heads, None, options.dim),

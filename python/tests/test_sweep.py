@@ -255,7 +255,7 @@ def test_command(tmp_path, capsys):
         assert command.main(common + wrong) == 2
         assert message in capsys.readouterr().err
     for mask in ([], ["--mask", "window:8"]):
-        assert command.main([*common, "--keys", "4096", *mask]) == 2
+        assert command.main([*common, "--keys", "1M", *mask]) == 2
         assert "keys: causal masks and windows count queries and keys from 0" in \
             capsys.readouterr().err
     assert command.main([*common, "--ranks", "3", "--strategies", "double_ring_kv"]) == 1
