@@ -19,7 +19,7 @@ namespace burst {
 /// As `strategy <...>` names it.
 inline constexpr llvm::StringLiteral exchangeName = "ulysses";
 
-/// The ranks of an attention with a sequence.
+/// The grid over whose ranks an attention shards its sequence.
 mlir::shard::GridOp gridOf(AttentionInterface op);
 
 /// What an attention is between the exchanges.
