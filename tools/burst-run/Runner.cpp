@@ -417,15 +417,22 @@ bool Runner::checkForward(AttentionOp op, const Values &values) {
       oracle::evaluate(*problem, rowsToCheck(problem->sizes), oracleOptions);
   auto out = resultOf(op.getOut()), lse = resultOf(op.getLse());
   std::vector<double> nothing(expected.sizes.outElements());
-  oracle::Verdict verdict =
-      oracle::compare(expected, out ? results[*out]->floats : nothing,
-                      lse ? std::span<const double>(results[*lse]->floats)
-                          : std::span<const double>(),
-                      toleranceOf(op.getQuery().getType().getElementType()));
+  std::optional<unsigned> maxScores;
+  if (op.getMaxScores())
+    maxScores = resultOf(op.getMaxScores());
+  auto rowsOf = [&](std::optional<unsigned> result) {
+    return result ? std::span<const double>(results[*result]->floats)
+                  : std::span<const double>();
+  };
+  oracle::Verdict verdict = oracle::compare(
+      expected, out ? results[*out]->floats : nothing, rowsOf(lse),
+      toleranceOf(op.getQuery().getType().getElementType()), rowsOf(maxScores));
   if (out)
     checks.push_back({resultNameOf(function, *out), verdict.out});
   if (lse)
     checks.push_back({resultNameOf(function, *lse), verdict.lse});
+  if (maxScores)
+    checks.push_back({resultNameOf(function, *maxScores), verdict.maxScores});
   return true;
 }
 

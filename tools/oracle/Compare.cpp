@@ -38,6 +38,10 @@ double Result::lseBound(size_t row, const Tolerance &tolerance) const {
          lseExtra[row];
 }
 
+double Result::maxBound(size_t row, const Tolerance &tolerance) const {
+  return tolerance.score * amplification[row] + maxExtra[row];
+}
+
 namespace {
 
 /// Collects the deviation of one tensor, element by element.
@@ -94,12 +98,15 @@ private:
 Verdict burst::oracle::compare(const Result &expected,
                                std::span<const double> out,
                                std::span<const double> lse,
-                               const Tolerance &tolerance) {
+                               const Tolerance &tolerance,
+                               std::span<const double> maxScores) {
   const Sizes &sizes = expected.sizes;
   require(int64_t(out.size()) == sizes.outElements(), "wrong size of out");
   require(lse.empty() || int64_t(lse.size()) == sizes.lseElements(),
           "wrong size of lse");
-  Collector outs, lses;
+  require(maxScores.empty() || int64_t(maxScores.size()) == sizes.lseElements(),
+          "wrong size of maxScores");
+  Collector outs, lses, maxima;
   for (size_t r = 0; r != expected.rows.size(); ++r) {
     const Row &row = expected.rows[r];
     for (int64_t d = 0; d != sizes.valueDim; ++d)
@@ -110,8 +117,12 @@ Verdict burst::oracle::compare(const Result &expected,
     if (!lse.empty())
       lses.add(row, 0, lse[lseOffset(sizes, row)], expected.lse[r],
                expected.lseBound(r, tolerance), expected.lseExtra[r]);
+    if (!maxScores.empty())
+      maxima.add(row, 0, maxScores[lseOffset(sizes, row)],
+                 expected.maxScores[r], expected.maxBound(r, tolerance),
+                 expected.maxExtra[r]);
   }
-  return {outs.take(), lses.take()};
+  return {outs.take(), lses.take(), maxima.take()};
 }
 
 double Gradient::bound(size_t at, const Tolerance &tolerance) const {
@@ -184,5 +195,9 @@ std::string burst::oracle::describe(const std::string &name,
 }
 
 std::string Verdict::text() const {
-  return describe("out", out) + '\n' + describe("lse", lse, /*hasDim=*/false);
+  std::string text =
+      describe("out", out) + '\n' + describe("lse", lse, /*hasDim=*/false);
+  if (maxScores.checked + maxScores.undetermined != 0)
+    text += '\n' + describe("max scores", maxScores, /*hasDim=*/false);
+  return text;
 }

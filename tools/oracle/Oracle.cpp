@@ -254,6 +254,7 @@ void RowEvaluation::finishScores(Result &result, int64_t r) {
   const double scale = head.scale;
   double largest = -infinity, amplitude = 0, underflowScale = 0;
   int64_t count = 0; // Of the keys that stay.
+  bool hasInfinity = false;
   for (int64_t j : kept) {
     const Sums &sums = products[j / laneCount];
     double s = scale * sums.total.lanes[j % laneCount];
@@ -280,6 +281,7 @@ void RowEvaluation::finishScores(Result &result, int64_t r) {
     weights.push_back(s);
     // std::max would drop a NaN, and the row has to show it.
     largest = s > largest || std::isnan(s) ? s : largest;
+    hasInfinity |= s == infinity;
     amplitude = std::max(amplitude, a);
     underflowScale += 1 + head.largestValue[j];
   }
@@ -290,6 +292,7 @@ void RowEvaluation::finishScores(Result &result, int64_t r) {
     sum.add(weight = std::exp(weight - largest));
   weightSum = sum.get();
   result.lse[r] = count ? largest + std::log(weightSum) : -infinity;
+  result.maxScores[r] = hasInfinity ? infinity : largest;
   result.amplification[r] = 1 + amplitude;
   result.underflowScale[r] = underflowScale;
 
@@ -343,6 +346,16 @@ void RowEvaluation::measureRanges(Result &result, int64_t r) const {
   // What is not a number whatever is rounded is determined, too.
   if (!isWide || isNaN)
     return;
+  double lowest = -infinity, highest = -infinity;
+  for (const Range &range : ranges) {
+    lowest = std::max(lowest, range.lo);
+    highest = std::max(highest, range.hi);
+  }
+  double largest = result.maxScores[r];
+  bool isKnown =
+      std::isfinite(lowest) && std::isfinite(highest) && std::isfinite(largest);
+  result.maxExtra[r] =
+      isKnown ? std::max(highest - largest, largest - lowest) : infinity;
   bool isOpen = !std::isfinite(result.lse[r]);
   for (const Range &range : ranges)
     isOpen |= range.hi == infinity;
@@ -448,12 +461,15 @@ Result burst::oracle::evaluate(const Problem &problem, std::vector<Row> rows,
                                const Options &options) {
   check(problem, rows);
   const Sizes &sizes = problem.sizes;
-  Result result = {sizes, std::move(rows), {}, {}, {}, {}, {}, {}, {}};
+  Result result;
+  result.sizes = sizes;
+  result.rows = std::move(rows);
   size_t count = result.rows.size(), done = 0;
   for (auto *perElement : {&result.out, &result.magnitude, &result.outExtra})
     perElement->resize(count * sizes.valueDim);
-  for (auto *perRow : {&result.lse, &result.amplification,
-                       &result.underflowScale, &result.lseExtra})
+  for (auto *perRow :
+       {&result.lse, &result.maxScores, &result.amplification,
+        &result.underflowScale, &result.lseExtra, &result.maxExtra})
     perRow->resize(count);
 
   std::mutex progressMutex;

@@ -8,14 +8,17 @@
 //   s[b,h,i,j] = score(scale * sum_d query[b,i,h,d] * key[b,j,h/g,d])
 //   lse[b,h,i] = log sum_j exp(s[b,h,i,j])        over j where mask(b, h, i, j)
 //   out[b,i,h] = sum_j exp(s[b,h,i,j] - lse[b,h,i]) * value[b,j,h/g]
+//   maxScores[b,h,i] = max_j s[b,h,i,j]           over the same j
 //
-// with g = queryHeads / keyHeads. A row that sees no key has out = 0 and lse =
-// -inf; a key of score -inf counts as not seen. What the mask drops is never
-// computed with, so dropped keys and values may be NaN.
+// with g = queryHeads / keyHeads. A row that sees no key has out = 0 and both
+// lse and maxScores = -inf; a key of score -inf counts as not seen. A score of
+// +inf is larger than NaN. What the mask drops is never computed with, so
+// dropped keys and values may be NaN.
 //
 // All tensors are row-major doubles: query, key, value and out (batch,
-// sequence, heads, dim), lse (batch, heads, sequence). Arguments of the wrong
-// size are mistakes of the caller and end the program with a message.
+// sequence, heads, dim), lse and maxScores (batch, heads, sequence). Arguments
+// of the wrong size are mistakes of the caller and end the program with a
+// message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -138,6 +141,7 @@ struct Tolerance;
 ///
 ///   |error of out| <= (score * (1 + a) + value) * sum_j p_j |value_j|
 ///   |error of lse| <= score * (1 + a + |lse|)
+///   |error of maxScores| <= score * (1 + a)
 ///
 /// `score` is boundFactor times the unit roundoff of the state type, in which
 /// scores and sums are. `value` covers that 16-bit kernels also round p and out
@@ -155,15 +159,16 @@ struct Tolerance;
 struct Result {
   Sizes sizes;
   std::vector<Row> rows;
-  std::vector<double> out, lse;
+  std::vector<double> out, lse, maxScores;
   std::vector<double> magnitude; ///< Per element of out: sum_j p_j |value_j|
   std::vector<double> amplification;  ///< Per row: 1 + a
   std::vector<double> underflowScale; ///< Per row: sum_j (1 + max_d |value_jd|)
   /// What ranges of scores add: per element of out, and per row.
-  std::vector<double> outExtra, lseExtra;
+  std::vector<double> outExtra, lseExtra, maxExtra;
 
   double outBound(size_t row, int64_t d, const Tolerance &tolerance) const;
   double lseBound(size_t row, const Tolerance &tolerance) const;
+  double maxBound(size_t row, const Tolerance &tolerance) const;
 };
 
 /// Evaluates the rows. The bits of a row depend neither on the other rows nor
@@ -218,20 +223,24 @@ std::string describe(const std::string &name, const Deviation &deviation,
                      bool hasDim = true);
 
 struct Verdict {
-  Deviation out, lse;
-  bool pass() const { return out.failed == 0 && lse.failed == 0; }
-  /// Two lines for people, the last one without end of line.
+  Deviation out, lse, maxScores;
+  bool pass() const {
+    return out.failed == 0 && lse.failed == 0 && maxScores.failed == 0;
+  }
+  /// A line of each that was compared for people, the last one without end of
+  /// line.
   std::string text() const;
 };
 
-/// Compares whole tensors with the rows that the oracle evaluated. Without
-/// `lse` (an empty span) only out is compared. Where the oracle is infinite
+/// Compares whole tensors with the rows that the oracle evaluated: `lse` and
+/// `maxScores` where they are not empty. Where the oracle is infinite
 /// (lse of a row without keys) the same infinity is wanted, where it is NaN (of
 /// a row with a score that is) NaN is.
 Verdict compare(const Result &expected, std::span<const double> out,
-                std::span<const double> lse, const Tolerance &tolerance);
+                std::span<const double> lse, const Tolerance &tolerance,
+                std::span<const double> maxScores = {});
 
-/// Where row (b, h, i) begins in out, and where it is in lse.
+/// Where row (b, h, i) begins in out, and where it is in lse and maxScores.
 int64_t outOffset(const Sizes &sizes, const Row &row);
 int64_t lseOffset(const Sizes &sizes, const Row &row);
 

@@ -28,7 +28,7 @@ using LongScore =
 
 /// Whole tensors.
 struct Tensors {
-  std::vector<double> out, lse;
+  std::vector<double> out, lse, maxScores;
 };
 
 /// The formulas again, in long double and without any thought of speed.
@@ -37,6 +37,7 @@ Tensors slowly(const Inputs &in, const LongMask &mask, const LongScore &score) {
   Tensors result;
   result.out.resize(in.sizes.outElements());
   result.lse.resize(in.sizes.lseElements());
+  result.maxScores.resize(in.sizes.lseElements());
   for (int b = 0; b < B; ++b)
     for (int h = 0; h < Hq; ++h)
       for (int i = 0; i < Sq; ++i) {
@@ -64,6 +65,7 @@ Tensors slowly(const Inputs &in, const LongMask &mask, const LongScore &score) {
           result.out[((b * Sq + i) * Hq + h) * Dv + d] =
               l == 0 ? 0 : double(out[d] / l);
         result.lse[(b * Hq + h) * Sq + i] = double(largest + std::log(l));
+        result.maxScores[(b * Hq + h) * Sq + i] = double(largest);
       }
   return result;
 }
@@ -76,8 +78,11 @@ void expectAgree(const Inputs &in, const Problem &problem, const LongMask &mask,
                  const LongScore &score) {
   Tensors tensors = slowly(in, mask, score);
   Result result = evaluate(problem, allRows(in.sizes), {.threads = 2});
-  Verdict verdict = compare(result, tensors.out, tensors.lse, toleranceF64);
+  Verdict verdict = compare(result, tensors.out, tensors.lse, toleranceF64,
+                            tensors.maxScores);
   EXPECT_TRUE(verdict.pass()) << verdict.text();
+  EXPECT_EQ(verdict.maxScores.checked, in.sizes.lseElements());
+  EXPECT_LT(verdict.maxScores.worstRatio, 0.125) << verdict.text();
   EXPECT_EQ(verdict.out.checked, in.sizes.outElements());
   EXPECT_EQ(verdict.lse.checked, in.sizes.lseElements());
   EXPECT_LT(verdict.out.worstRatio, 0.125) << verdict.text();
@@ -98,12 +103,14 @@ void expectScore(const std::vector<Score> &scores, const LongScore &score) {
 Tensors wholeTensors(const Result &result) {
   const Sizes &sizes = result.sizes;
   Tensors tensors = {std::vector<double>(sizes.outElements()),
+                     std::vector<double>(sizes.lseElements()),
                      std::vector<double>(sizes.lseElements())};
   for (size_t r = 0; r != result.rows.size(); ++r) {
     std::copy_n(result.out.begin() + int64_t(r) * sizes.valueDim,
                 sizes.valueDim,
                 tensors.out.begin() + outOffset(sizes, result.rows[r]));
     tensors.lse[lseOffset(sizes, result.rows[r])] = result.lse[r];
+    tensors.maxScores[lseOffset(sizes, result.rows[r])] = result.maxScores[r];
   }
   return tensors;
 }
@@ -312,6 +319,7 @@ TEST(Oracle, DroppedKeysMayBeAnything) {
   Result after = evaluate(problem, allRows(in.sizes));
   EXPECT_EQ(wholeTensors(after).out, before.out);
   EXPECT_EQ(wholeTensors(after).lse, before.lse);
+  EXPECT_EQ(wholeTensors(after).maxScores, before.maxScores);
   for (double scale : after.underflowScale)
     EXPECT_LT(scale, 13 * 3);
 }
@@ -463,9 +471,47 @@ struct Comparison : testing::Test {
   }
   double &lse(const Row &at) { return actual.lse[lseOffset(in.sizes, at)]; }
   Verdict verdict(const Tolerance &tolerance = toleranceF32) {
-    return compare(result, actual.out, actual.lse, tolerance);
+    return compare(result, actual.out, actual.lse, tolerance, actual.maxScores);
   }
 };
+
+TEST_F(Comparison, MaxScores) {
+  double &largest = actual.maxScores[number], right = largest;
+  double bound = result.maxBound(number, toleranceF32);
+  for (double wrong :
+       {right + 1.01 * bound, right - 1.01 * bound, infinity, -infinity, nan}) {
+    largest = wrong;
+    Verdict found = verdict();
+    EXPECT_FALSE(found.pass()) << wrong;
+    EXPECT_EQ(found.maxScores.failed, 1);
+    EXPECT_EQ(found.maxScores.row, row);
+    EXPECT_NE(found.text().find("max scores"), std::string::npos);
+  }
+  largest = right + 0.99 * bound;
+  EXPECT_TRUE(verdict().pass());
+  largest = right;
+  double &empty = actual.maxScores[lseOffset(in.sizes, emptyRow)];
+  EXPECT_EQ(empty, -infinity);
+  empty = 0;
+  EXPECT_FALSE(verdict().pass());
+  // Without them nothing is compared.
+  EXPECT_TRUE(compare(result, actual.out, actual.lse, toleranceF32).pass());
+}
+
+TEST(Oracle, MaxScoreOfScoresThatAreNotFinite) {
+  Inputs in({1, 4, 4, 1, 1, 3, 5});
+  std::vector<double> table(16);
+  table[1] = nan;            // of row 0
+  table[4] = table[6] = nan; // of row 1, in which one is infinite
+  table[5] = infinity;
+  std::fill_n(table.begin() + 8, 4, -infinity); // row 2
+  Result result = evaluate(in.problem({}, {bias(in.sizes, {4, 4}, table)}),
+                           allRows(in.sizes));
+  EXPECT_TRUE(std::isnan(result.maxScores[0]));
+  EXPECT_EQ(result.maxScores[1], infinity);
+  EXPECT_EQ(result.maxScores[2], -infinity);
+  EXPECT_TRUE(std::isfinite(result.maxScores[3]));
+}
 
 TEST_F(Comparison, Equal) {
   Verdict v = verdict();
@@ -651,7 +697,8 @@ TEST_F(Comparison, OnlyTheRowsThatWereEvaluated) {
 Tensors kernel(const Inputs &in, int bits, double scale) {
   const Sizes &s = in.sizes;
   Tensors result = {std::vector<double>(s.outElements()),
-                    std::vector<double>(s.lseElements())};
+                    std::vector<double>(s.lseElements()),
+                    {}};
   for (const Row &row : allRows(s)) {
     const double *q =
         &in.query[((row.b * s.queries + row.i) * s.queryHeads + row.h) *
@@ -717,7 +764,7 @@ TEST(Tolerance, WrongKernelsFail) {
   Result result = evaluate(in.problem(), allRows(in.sizes));
   for (const Precision &precision : precisions) {
     // Out left zero, and a scale that is wrong by 5 percent.
-    Tensors zero = {std::vector<double>(in.sizes.outElements()), {}};
+    Tensors zero = {std::vector<double>(in.sizes.outElements()), {}, {}};
     EXPECT_FALSE(compare(result, zero.out, {}, precision.tolerance).pass())
         << precision.name;
     Tensors scaled = kernel(in, precision.bits, 0.125 * 1.05);
