@@ -25,7 +25,8 @@ static ring::InitOp initOf(ring::AttendOp attend) {
   return isState ? init : ring::InitOp();
 }
 
-/// The `ring.finalize` that alone uses the attend's state; none on buffers.
+/// The `ring.finalize` that alone uses the attend's state; none on buffers. An
+/// attend that is last gives no largest scores.
 static ring::FinalizeOp finalizeOf(ring::AttendOp attend) {
   if (attend.isLast() || attend->getNumResults() == 0)
     return {};
@@ -34,7 +35,8 @@ static ring::FinalizeOp finalizeOf(ring::AttendOp attend) {
       return {};
   auto finalize = dyn_cast<ring::FinalizeOp>(*attend->user_begin());
   Value state[] = {attend.getMade(0), attend.getMade(1), attend.getMade(2)};
-  bool isEnd = finalize && finalize->getBlock() == attend->getBlock() &&
+  bool isEnd = finalize && !finalize.hasMaxScores() &&
+               finalize->getBlock() == attend->getBlock() &&
                llvm::equal(state, finalize->getOperands());
   return isEnd ? finalize : ring::FinalizeOp();
 }

@@ -34,6 +34,8 @@ std::string burst::tensorName(func::FuncOp program, int number) {
     return "out";
   case Made::Lse:
     return "lse";
+  case Made::MaxScores:
+    return "max_scores";
   case Made::O:
     return "o";
   case Made::M:

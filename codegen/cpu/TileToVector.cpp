@@ -37,12 +37,13 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
       auto type = dyn_cast<MemRefType>(operand.getType());
       if (!type || !type.getElementType().isFloat() || isa<tile::LaunchOp>(op))
         continue;
-      bool isTile = isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
-                        tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
-                        tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
-                        tile::WeightsOp, tile::DifferentialsOp, tile::RoundOp,
-                        tile::MapGradientOp, tile::IsFiniteOp>(op) &&
-                    type.getRank() >= 2;
+      bool isTile =
+          isa<tile::MultiplyOp, tile::MapOp, tile::RowMaxOp,
+              tile::ExponentialsOp, tile::RescaleOp, tile::AddOp,
+              tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
+              tile::MaxScoreOp, tile::WeightsOp, tile::DifferentialsOp,
+              tile::RoundOp, tile::MapGradientOp, tile::IsFiniteOp>(op) &&
+          type.getRank() >= 2;
       // Pairs, and other numbers of 16 bits, go with vectors of f32. Pairs are
       // the last dimension where these are not of the depth.
       bool isPairs = type.getElementType().isBF16();
@@ -116,8 +117,8 @@ struct TileToVector : burst::cpu::impl::TileToVectorPassBase<TileToVector> {
                 tile::FillOp, tile::PositionsOp, tile::MultiplyOp, tile::MapOp,
                 tile::RowMaxOp, tile::ExponentialsOp, tile::RescaleOp,
                 tile::AddOp, tile::RowDotOp, tile::MergeOp, tile::NormalizeOp,
-                tile::WeightsOp, tile::DifferentialsOp, tile::RoundOp,
-                tile::MapGradientOp>([&](auto op) {
+                tile::MaxScoreOp, tile::WeightsOp, tile::DifferentialsOp,
+                tile::RoundOp, tile::MapGradientOp>([&](auto op) {
             vectorizer.lower(op);
             op.erase();
           });

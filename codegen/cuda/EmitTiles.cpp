@@ -313,6 +313,11 @@ LogicalResult Emitter::emitRows(Operation *op) {
                           name(op.getM()), name(op.getL()));
         return success();
       })
+      .Case([&](tile::MaxScoreOp op) -> LogicalResult {
+        line() << formatv("maxScore({0}, {1});\n", name(op.getM()),
+                          name(op.getL()));
+        return success();
+      })
       .Case([&](tile::AddOp op) -> LogicalResult {
         line() << formatv("add({0}, {1});\n", name(op.getA()), name(op.getB()));
         return success();

@@ -239,6 +239,8 @@ void AttentionBackwardOp::print(OpAsmPrinter &printer) {
 void AttentionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getOut(), "out");
   setName(getLse(), "lse");
+  if (getMaxScores())
+    setName(getMaxScores(), "max");
 }
 
 void AttentionBackwardOp::getAsmResultNames(OpAsmSetValueNameFn setName) {

@@ -196,12 +196,13 @@ static LogicalResult verifyClauses(AttentionInterface op) {
 
 LogicalResult AttentionOp::verify() {
   // attention_c1, attention_c3
-  if (failed(verifyHeads(*this)) ||
-      failed(verifyTensors(*this, {likeQuery(*this, "query", getQuery()),
-                                   likeKey(*this, "key", getKey()),
-                                   likeValue(*this, "value", getValue()),
-                                   likeOut(*this, "out", getOut()),
-                                   likeLse(*this, "lse", getLse())})))
+  SmallVector<Shaped> tensors{
+      likeQuery(*this, "query", getQuery()), likeKey(*this, "key", getKey()),
+      likeValue(*this, "value", getValue()), likeOut(*this, "out", getOut()),
+      likeLse(*this, "lse", getLse())};
+  if (getMaxScores())
+    tensors.push_back(likeLse(*this, "max_scores", getMaxScores()));
+  if (failed(verifyHeads(*this)) || failed(verifyTensors(*this, tensors)))
     return failure();
   return verifyClauses(*this);
 }

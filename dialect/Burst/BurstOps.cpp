@@ -61,11 +61,14 @@ FloatType burst::stateTypeOf(AttentionInterface op) {
 static constexpr bool ofQueries = false, ofKeys = true;
 
 SmallVector<Sharded> AttentionOp::getSharded() {
-  return {{getQuery(), 1, ofQueries},
-          {getKey(), 1, ofKeys},
-          {getValue(), 1, ofKeys},
-          {getOut(), 1, ofQueries},
-          {getLse(), 2, ofQueries}};
+  SmallVector<Sharded> sharded{{getQuery(), 1, ofQueries},
+                               {getKey(), 1, ofKeys},
+                               {getValue(), 1, ofKeys},
+                               {getOut(), 1, ofQueries},
+                               {getLse(), 2, ofQueries}};
+  if (getMaxScores())
+    sharded.push_back({getMaxScores(), 2, ofQueries});
+  return sharded;
 }
 
 SmallVector<Sharded> AttentionBackwardOp::getSharded() {

@@ -31,9 +31,14 @@ def Burst_AttentionOp : Burst_Op<"attention", [
     s[b,h,i,j] = score(scale * sum_d query[b,i,h,d] * key[b,j,h/g,d], b, h, i, j)
     lse[b,h,i] = log sum_j exp(s[b,h,i,j])              over j where mask(b, h, i, j)
     out[b,i,h] = sum_j exp(s[b,h,i,j] - lse[b,h,i]) * value[b,j,h/g]
+    max_scores[b,h,i] = max_j s[b,h,i,j]                over the same j
     ```
 
-    A row that sees no key has `out` = 0 and `lse` = -inf.
+    A row that sees no key has `out` = 0, `lse` = -inf and `max_scores` = -inf.
+    `max_scores` is given where there is a third result: it is read off the state of
+    the online softmax and costs no pass over the scores. It is NaN where a score is
+    and none is +inf. The largest score of a head
+    (QK-clip, of Kimi Team, arXiv 2507.20534, asks for it) is the largest of its rows.
 
     `mask` and `score` are regions over scalars, or names that stand for such
     regions (`burst-expand-names` expands them). A region gets its arguments by
@@ -80,11 +85,12 @@ def Burst_AttentionOp : Burst_Op<"attention", [
 
     **Constraints:**
     - (C1) query is (B, Sq, Hq, Dqk), key (B, Sk, Hkv, Dqk), value (B, Sk, Hkv, Dv),
-      out (B, Sq, Hq, Dv), lse (B, Hq, Sq); B, Sq, Sk may be dynamic, in the
-      results where no operand says them.
+      out (B, Sq, Hq, Dv), lse and max_scores (B, Hq, Sq); B, Sq, Sk may be
+      dynamic, in the results where no operand says them.
     - (C2) Hq is a multiple of Hkv; heads and head dims are static; head dims
       are in [1, 256].
-    - (C3) query, key, value and out have one element type, lse the state type.
+    - (C3) query, key, value and out have one element type, lse and max_scores the
+      state type.
     - (C4) names and a region exclude each other, per mask and per score; names
       get the tables they take.
     - (C5) regions have one block of side-effect free ops of `arith`, `math` and
@@ -127,7 +133,8 @@ def Burst_AttentionOp : Burst_Op<"attention", [
       OptionalAttr<Burst_SequenceAttr>:$sequence,
       OptionalAttr<Burst_AxesAttr>:$heads, OptionalAttr<Burst_AxesAttr>:$batch,
       OptionalAttr<Burst_StrategyAttr>:$strategy);
-  let results = (outs Burst_QueryTensor:$out, Burst_StateTensor:$lse);
+  let results = (outs Burst_QueryTensor:$out, Burst_StateTensor:$lse,
+                      Optional<Burst_StateTensor>:$maxScores);
   let regions = (region AnyRegion:$mask, AnyRegion:$score, AnyRegion:$bounds);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

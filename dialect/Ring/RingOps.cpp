@@ -199,26 +199,32 @@ static void printMergeTypes(OpAsmPrinter &printer, Operation *, Type o1,
     printer << ", " << l1 << ", " << o2 << ", " << m2 << ", " << l2;
 }
 
+/// Two results are said by the type of the first, three by those of all.
 static ParseResult parseFinalizeTypes(OpAsmParser &parser, Type &o, Type &m,
                                       Type &l, SmallVectorImpl<Type> &into,
-                                      Type &out, Type &lse) {
+                                      SmallVectorImpl<Type> &results) {
   if (parser.parseType(o) || parser.parseComma() || parser.parseType(m))
     return failure();
   if (succeeded(parser.parseOptionalArrow())) {
-    l = lse = m;
-    return parser.parseType(out);
+    l = m;
+    if (parser.parseTypeList(results))
+      return failure();
+    if (results.size() == 1)
+      results.push_back(m);
+    return success();
   }
-  into.resize(2);
-  return parseBufferTypes(parser, {&l, &into[0], &into[1]});
+  return failure(parseBufferTypes(parser, {&l}) || parser.parseComma() ||
+                 parser.parseTypeList(into));
 }
 
 static void printFinalizeTypes(OpAsmPrinter &printer, Operation *, Type o,
-                               Type m, Type l, TypeRange into, Type out, Type) {
+                               Type m, Type l, TypeRange into,
+                               TypeRange results) {
   printer << o << ", " << m;
-  if (out)
-    printer << " -> " << out;
-  else
+  if (results.empty())
     printer << ", " << l << ", " << into;
+  else
+    printer << " -> " << results.take_front(results.size() == 2 ? 1 : 3);
 }
 
 /// `-> type` of a tensor that is made, or `, type` of the buffer it is put
@@ -577,26 +583,37 @@ LogicalResult MergeOp::verify() {
                      shapedType(getM1()));
 }
 
+void FinalizeOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  static constexpr StringLiteral names[] = {"out", "lse", "max"};
+  for (auto [result, name] : llvm::zip(getResults(), names))
+    setName(result, name);
+}
+
 LogicalResult FinalizeOp::verify() {
-  if (!getInto().empty() && getInto().size() != 2)
-    return emitOpError("writes into out and lse, got: ") << getInto().size();
-  if (failed(verifyForm(*this, (*this)->getOperands(), 2)))
+  if (!getInto().empty() && getInto().size() != 2 && getInto().size() != 3)
+    return emitOpError(
+               "writes into out, lse and maybe the largest scores, got: ")
+           << getInto().size();
+  if (failed(verifyForm(*this, (*this)->getOperands(),
+                        getNumResults() == 3 ? 3 : 2)))
     return failure();
-  bool buffers = !getInto().empty();
-  Value out = buffers ? getInto()[0] : getOut();
-  Value lse = buffers ? getInto()[1] : getLse();
-  if (!out)
+  ValueRange made = getMade();
+  if (made.empty())
     return emitOpError("needs out and lse to write into");
-  if (failed(verifyRanks(*this, {out, lse})))
+  if (failed(verifyRanks(*this, made)))
     return failure();
+  Value out = made[0];
   if (!agree(shapedType(out).getDimSize(3), shapedType(getO()).getDimSize(3)))
     return emitOpError("out must have the shape of o, got: ")
            << out.getType() << " and " << getO().getType();
-  for (Value rows : {getL(), lse})
+  SmallVector<Value> ofRows(made.drop_front());
+  ofRows.push_back(getL());
+  for (Value rows : ofRows)
     if (shapedType(rows).getElementType() !=
             shapedType(getM()).getElementType() ||
         !agree(shapedType(rows).getShape(), shapedType(getM()).getShape()))
-      return emitOpError("m, l and lse must have one shape and type, got: ")
+      return emitOpError("m, l, lse and the largest scores must have one shape "
+                         "and type, got: ")
              << getM().getType() << " and " << rows.getType();
   return verifyState(*this, shapedType(out), shapedType(getO()),
                      shapedType(getM()));

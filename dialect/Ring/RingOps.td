@@ -291,33 +291,43 @@ def Ring_MergeOp : Ring_UpdatingOp<"merge", [
 
 def Ring_FinalizeOp : Ring_MakingOp<"finalize",
     ["getTiedOperand", "getSizeSource", "getContent", "isOnlyRead"],
-    [SameVariadicResultSize]> {
+    [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "the attention of a state";
   let description = [{
     out = o / l rounded to the element type of `out`, lse = m + log l; where
-    nothing was attended (l = 0), out = 0 and lse = -inf. On buffers both are
-    written `into` two of them, which may be o and m.
+    nothing was attended (l = 0), out = 0 and lse = -inf. A third result, where there
+    is one, is m itself: the largest score of each row, -inf where there is none. On
+    buffers they are written `into` two or three of them, which may be o, m and l.
 
-    **Constraints:** (C1) out has the shape of o; the state type is f64 for f64
-    results, else f32.
+    **Constraints:** (C1) out has the shape of o, the others that of m; the state type
+    is f64 for f64 results, else f32.
 
     Example:
 
     ```mlir
     %out, %lse = ring.finalize %o, %m, %l
         : tensor<1x256x4x64xf32>, tensor<1x4x256xf32> -> tensor<1x256x4x64xbf16>
+    %out, %lse, %max = ring.finalize %o, %m, %l
+        : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+        -> tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>, tensor<1x4x256xf32>
     ```
   }];
   let arguments = (ins Ring_OutTensor:$o, Ring_RowTensor:$m, Ring_RowTensor:$l,
                        Variadic<AnyMemRef>:$into);
-  let results = (outs Optional<Ring_ShardTensor>:$out, Optional<Ring_RowTensor>:$lse);
+  let results = (outs Variadic<AnyTypeOf<[Ring_ShardTensor, Ring_RowTensor]>>:$given);
   let assemblyFormat = [{
     $o `,` $m `,` $l (`into` $into^)? attr-dict `:`
-    custom<FinalizeTypes>(type($o), type($m), type($l), type($into), type($out),
-                          type($lse))
+    custom<FinalizeTypes>(type($o), type($m), type($l), type($into), type($given))
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// out, lse and maybe the largest scores: the results, or the buffers that are
+    /// written.
+    ::mlir::ValueRange getMade() {
+      return getNumResults() ? ::mlir::ValueRange(getResults())
+                             : ::mlir::ValueRange(getInto());
+    }
+    bool hasMaxScores() { return getMade().size() == 3; }
     std::optional<::mlir::MutableOperandRange> getResultMemory() {
       return getIntoMutable();
     }

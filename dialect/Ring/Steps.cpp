@@ -77,12 +77,13 @@ Content MergeOp::getContent(Value value) {
                    Content::State);
 }
 
+/// out lives where o did, lse where m did, the largest scores where l did.
 OpOperand *FinalizeOp::getTiedOperand(OpResult result) {
-  return result == getOut() ? &getOMutable() : &getMMutable();
+  return &(*this)->getOpOperand(result.getResultNumber());
 }
 
 SizeSource FinalizeOp::getSizeSource(OpResult result, int64_t dim) {
-  return {result == getOut() ? getO() : getM(), dim};
+  return {getOperand(result.getResultNumber()), dim};
 }
 
 Content FinalizeOp::getContent(Value value) {

@@ -141,6 +141,9 @@ void tile::MergeOp::getEffects(Effects &effects) {
 void NormalizeOp::getEffects(Effects &effects) {
   addEffects(*this, {getO(), getM()}, effects);
 }
+void MaxScoreOp::getEffects(Effects &effects) {
+  addEffects(*this, getM(), effects);
+}
 void WeightsOp::getEffects(Effects &effects) {
   addEffects(*this, getS(), effects);
 }

@@ -478,6 +478,20 @@ def Tile_NormalizeOp : Tile_Op<"normalize", [
   let hasVerifier = 1;
 }
 
+def Tile_MaxScoreOp : Tile_Op<"max_score", [
+    AllTypesMatch<["m", "l"]>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "the largest scores of a state";
+  let description = [{
+    m = m ln 2, for the first `rows` rows; NaN where l is and m is not +inf, since
+    the reference of the exponentials leaves out scores that are NaN.
+
+    Example: `tile.max_score %m, %l rows %n : memref<96xf32>`
+  }];
+  let arguments = (ins Tile_Rows:$m, Tile_Rows:$l, Index:$rows);
+  let assemblyFormat = "$m `,` $l `rows` $rows attr-dict `:` type($m)";
+}
+
 include "dialect/Tile/GradientOps.td"
 
 #endif // BURST_DIALECT_TILE_TILEOPS_TD

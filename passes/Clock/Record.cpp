@@ -63,13 +63,13 @@ private:
     compute("merge", 3 * bytesOf({merge.into.o, merge.into.m, merge.into.l}));
     return Bookkeeper::merge(merge, message);
   }
-  bool finalize(Type element, State &state, TensorRef &out, TensorRef &lse,
-                std::string &message) override {
+  bool finalize(Finalize &finalize, std::string &message) override {
+    State &state = finalize.state;
     double before = bytesOf({state.o, state.m, state.l});
-    if (!Bookkeeper::finalize(element, state, out, lse, message))
+    if (!Bookkeeper::finalize(finalize, message))
       return false;
     if (!endsInAttend)
-      compute("finalize", before + bytesOf({out, lse}));
+      compute("finalize", before + bytesOf({finalize.out, finalize.lse}));
     endsInAttend = false;
     return true;
   }

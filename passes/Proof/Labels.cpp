@@ -129,7 +129,7 @@ void Labels::visitReturn(Operation *op) {
     bool isPartial =
         static_cast<bool>(program.getResultAttr(number, ring::partialAttr));
     bool isGradient = label.isOf(Made::Gradient) || label.table;
-    if (!isGradient && !label.isOf(Made::Out) && !label.isOf(Made::Lse))
+    if (!isGradient && !label.isResult())
       return fail(op, "returns what is no result of an attention");
     if (label.attention < 0)
       return fail(op, "returns what has attended nothing");
@@ -330,8 +330,7 @@ void Labels::visitAllToAll(ring::TransferOpInterface start,
   for (auto [index, tensor, dim] :
        llvm::enumerate(start.getTensors(), start.getDims())) {
     Label label = of(tensor);
-    bool isResult = label.isOf(Made::Out) || label.isOf(Made::Lse) ||
-                    label.isOf(Made::Gradient);
+    bool isResult = label.isResult() || label.isOf(Made::Gradient);
     bool mayGo = toHeads ? label.tensor >= 0
                          : isResult && label.attention >= 0 && !label.table;
     if (!mayGo)
@@ -462,8 +461,8 @@ bool Labels::isState(ArrayRef<Value> state,
 /// The parts of what is made of a state, by their place.
 static constexpr std::array<std::pair<Made, int64_t>, 3> partsOfState{
     {{Made::O, 1}, {Made::M, 2}, {Made::L, 2}}};
-static constexpr std::array<std::pair<Made, int64_t>, 2> partsOfResult{
-    {{Made::Out, 1}, {Made::Lse, 2}}};
+static constexpr std::array<std::pair<Made, int64_t>, 3> partsOfResult{
+    {{Made::Out, 1}, {Made::Lse, 2}, {Made::MaxScores, 2}}};
 
 /// What is made for queries, along `dim`.
 static Label madeOf(const Label &query, Made what, int64_t dim) {
@@ -496,7 +495,7 @@ void Labels::visit(const Attended &attended, Operation *op) {
       return fail(op, "a state of other queries, or of another attention");
   }
   auto give = [&](auto &parts) {
-    for (auto [part, what] : llvm::zip_equal(attended.made, parts)) {
+    for (auto [part, what] : llvm::zip(attended.made, parts)) {
       Label made = madeOf(query, what.first, what.second);
       made.attention = attention;
       this->give(part, made);
@@ -514,8 +513,7 @@ void Labels::visit(const Finalized &finalized, Operation *op) {
     return fail(op, "o, m and l are not those of one state");
   Label query = o;
   query.tensor = whatIsMade(o.tensor).first;
-  for (auto [result, what] :
-       llvm::zip_equal(finalized.results, partsOfResult)) {
+  for (auto [result, what] : llvm::zip(finalized.results, partsOfResult)) {
     Label made = madeOf(query, what.first, what.second);
     made.attention = o.attention;
     give(result, made);

@@ -44,6 +44,10 @@ struct Label {
   bool isOf(Made what) const {
     return tensor < -1 && whatIsMade(tensor).second == what;
   }
+  /// Whether an attention gives it.
+  bool isResult() const {
+    return tensor < -1 && burst::isResult(whatIsMade(tensor).second);
+  }
   /// But for what it has attended.
   bool isLike(const Label &other) const;
 };

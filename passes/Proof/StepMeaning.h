@@ -76,7 +76,7 @@ struct Joined {
 /// The attention of a state; see ring.finalize.
 struct Finalized {
   mlir::ValueRange state;
-  mlir::ValueRange results; ///< out and lse
+  mlir::ValueRange results; ///< out, lse and maybe the largest scores
 };
 
 /// See ring.round.

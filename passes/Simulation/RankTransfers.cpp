@@ -18,6 +18,7 @@ std::optional<Made> Transfer::partial() const {
   case Made::Delta:
   case Made::Out:
   case Made::Lse:
+  case Made::MaxScores:
     return std::nullopt;
   case Made::Gradient:
   case Made::O:

@@ -172,23 +172,28 @@ static Step run(ring::InitOp op, SimulatedRank &rank,
 /// of their type.
 static Step giveResults(Operation *op, SimulatedRank &rank,
                         const ExternalCall &call, State &state, bool isHeld) {
-  TensorRef out, lse;
   std::string message;
   Type element = state.o->element;
   int queries = queryOf(*state.o);
   int64_t owner = state.o->owner;
-  if (!rank.semantics().finalize(elementOf(op->getResult(0)), state, out, lse,
-                                 message))
+  Finalize finalize{elementOf(op->getResult(0)),
+                    op->getNumResults() == 3,
+                    std::move(state),
+                    nullptr,
+                    nullptr,
+                    nullptr};
+  if (!rank.semantics().finalize(finalize, message))
     return rank.fail(op, message);
-  out->argument = madeFor(queries, Made::Out);
-  lse->argument = madeFor(queries, Made::Lse);
-  out->owner = lse->owner = owner;
-  if (!isHeld || out->element != element)
-    rank.hold(*out);
-  if (!isHeld)
-    rank.hold(*lse);
-  call.give(0, std::move(out));
-  call.give(1, std::move(lse));
+  static constexpr Made kinds[] = {Made::Out, Made::Lse, Made::MaxScores};
+  TensorRef *made[] = {&finalize.out, &finalize.lse, &finalize.maxScores};
+  for (unsigned i = 0; i < op->getNumResults(); ++i) {
+    TensorRef &result = *made[i];
+    result->argument = madeFor(queries, kinds[i]);
+    result->owner = owner;
+    if (!isHeld || result->element != element)
+      rank.hold(*result);
+    call.give(i, std::move(result));
+  }
   return Step::Done;
 }
 

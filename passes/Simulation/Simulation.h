@@ -162,6 +162,15 @@ struct Merge {
   uint64_t segments; ///< those that are merged
 };
 
+/// The attention of a state, see ring.finalize. What is made may be in the
+/// memory of the state.
+struct Finalize {
+  mlir::Type element; ///< of out
+  bool hasMaxScores;
+  State state;
+  TensorRef out, lse, maxScores;
+};
+
 /// What a transfer brings: a slice, what follows one on its way (a state of its
 /// queries, gradients by it), or that of the rank's own shard.
 enum class TransferKind : uint8_t { Slice, Onward, ToOwner };
@@ -251,9 +260,7 @@ public:
   virtual bool attend(Attend &attend, State &result, std::string &message) = 0;
   /// Merges `from` into `into`.
   virtual bool merge(Merge &merge, std::string &message) = 0;
-  /// out and lse, which may reuse the state.
-  virtual bool finalize(mlir::Type element, State &state, TensorRef &out,
-                        TensorRef &lse, std::string &message) = 0;
+  virtual bool finalize(Finalize &finalize, std::string &message) = 0;
   /// Memory for scores, see ring.scores.
   virtual TensorRef scores(mlir::Type element, const Tensor &query,
                            int64_t keys) = 0;

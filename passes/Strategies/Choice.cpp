@@ -179,6 +179,14 @@ static SmallVector<Axis> axesOfSeveral(shard::GridOp grid,
   return result;
 }
 
+/// Whether there are rows beside lse, see estimateExchange.
+static bool hasMoreRows(AttentionInterface op) {
+  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
+    return static_cast<bool>(backward.getLseGrad());
+  Value maxScores = cast<AttentionOp>(op.getOperation()).getMaxScores();
+  return maxScores && !maxScores.use_empty();
+}
+
 /// What `exchange`, and strategies between its ways, cost an attention; to
 /// `choice`, and the costs. Where it is pinned, so is what is pinned of these.
 static void weigh(AttentionInterface op, const Exchange &exchange,
@@ -211,9 +219,8 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
   Estimate around;
   if (exchange.isDone())
     around = estimateExchange(
-        workload, axesOfSeveral(gridOf(op), exchange.axes),
-        backward && backward.getLseGrad(), ofRank.keyHeads < headParts,
-        machine.along(exchange.axes));
+        workload, axesOfSeveral(gridOf(op), exchange.axes), hasMoreRows(op),
+        ofRank.keyHeads < headParts, machine.along(exchange.axes));
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();

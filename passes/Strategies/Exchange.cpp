@@ -187,19 +187,21 @@ burst::allExchanges(AttentionInterface op,
 }
 
 Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
-                                 bool hasLseGradient, bool sharesHeads,
+                                 bool hasMoreRows, bool sharesHeads,
                                  const Hardware &hardware) {
   auto element = static_cast<double>(inside.elementBytes);
   auto state = static_cast<double>(inside.stateBytes);
   auto queryDim = static_cast<double>(inside.sizes.queryDim);
   auto valueDim = static_cast<double>(inside.sizes.valueDim);
-  // Numbers of a position and a head: forward q to o and lse, k and v; backward
-  // q, o, do, lse and its gradient to dq, k and v to dk and dv.
-  double in = queryDim * element, out = valueDim * element + state;
+  // Numbers of a position and a head: forward q to o, lse and the largest
+  // scores, k and v; backward q, o, do, lse and its gradient to dq, k and v to
+  // dk and dv.
+  double rows = (hasMoreRows ? 2 : 1) * state;
+  double in = queryDim * element, out = valueDim * element + rows;
   double ofKeys = (queryDim + valueDim) * element;
   double keysIn = ofKeys, keysOut = 0;
   if (inside.isBackward) {
-    in += 2 * valueDim * element + (hasLseGradient ? 2 : 1) * state;
+    in += 2 * valueDim * element + rows;
     auto [wantsQuery, wantsKey, wantsValue] = inside.wanted;
     out = wantsQuery ? queryDim * element : 0;
     keysOut = ((wantsKey ? queryDim : 0) + (wantsValue ? valueDim : 0)) *

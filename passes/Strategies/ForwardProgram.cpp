@@ -43,10 +43,14 @@ Tensors ForwardProgram::attend(const Shards &queries, const Shards &keys,
 }
 
 void ForwardProgram::finish(ValueRange state) {
+  Type rows = state[1].getType();
+  SmallVector<Type> types{out, rows};
+  if (op.getMaxScores())
+    types.push_back(rows);
   auto finalize = ring::FinalizeOp::create(
-      builder, loc, TypeRange{out, state[1].getType()}, state[0], state[1],
-      state[2], /*into=*/ValueRange());
-  replace(op.getOut(), finalize.getOut());
-  replace(op.getLse(), finalize.getLse());
+      builder, loc, types, state[0], state[1], state[2], /*into=*/ValueRange());
+  for (auto [result, made] :
+       llvm::zip_equal(op->getResults(), finalize.getMade()))
+    replace(result, made);
   erase();
 }

@@ -54,22 +54,32 @@ void Lowering::lower(ring::FinalizeOp op) {
   Shape shape = rowShapeOf(op.getO());
   int64_t columns = shape.padded(dimOf(op.getO()));
   StateArguments state;
-  Value out, lse;
+  Value out, lse, maxScores;
   Operands operands;
   operands.read(state.o, "oState", op.getO());
   operands.read(state.m, "mState", op.getM());
   operands.read(state.l, "lState", op.getL());
   operands.write(out, "out", op.getInto()[0]);
   operands.write(lse, "lse", op.getInto()[1]);
+  bool hasMaxScores = op.hasMaxScores();
+  if (hasMaxScores)
+    operands.write(maxScores, "maxScores", op.getInto()[2]);
   launch(builder, "finalize", numRowTasks(builder, op.getO(), shape), {},
          operands, [&](TileBuilder &b, Value task) {
            RowTask at = decodeRowTask(b, task, state.o, shape);
            Value o = loadRows(b, state.o, at, shape.tile(columns));
            Value m = loadRows(b, state.m, at, shape.rowVector());
            Value l = loadRows(b, state.l, at, shape.rowVector());
+           Value largest;
+           if (hasMaxScores) {
+             largest = loadRows(b, state.m, at, shape.rowVector());
+             b.make<tile::MaxScoreOp>(largest, l, at.count);
+           }
            b.make<tile::NormalizeOp>(o, m, l, at.count);
            storeRows(b, o, out, at);
            storeRows(b, m, lse, at);
+           if (hasMaxScores)
+             storeRows(b, largest, maxScores, at);
          });
   op.erase();
 }

@@ -27,6 +27,22 @@ func.func @whole(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l) {
   return %out, %lse : !q, !l
 }
 
+// An attend that is last gives no largest scores.
+// CHECK-LABEL: func @largest
+// CHECK: ring.init
+// CHECK: ring.finalize
+// SEPARATELY-LABEL: func @largest
+// SEPARATELY: first scale
+// SEPARATELY: ring.finalize
+func.func @largest(%q: !q, %k: !q, %r: index, %n: index) -> (!q, !l, !l) {
+  %0:3 = ring.init %q : !q -> !q, !l
+  %1:3 = ring.attend %q at <contiguous over 1>[%r] extent %n
+      slice (%k, %k at %r) of <contiguous over 1> extent %n state %0#0, %0#1, %0#2 scale 1.0
+      : (!q, !q, !q) -> (!q, !l)
+  %out, %lse, %max = ring.finalize %1#0, %1#1, %1#2 : !q, !l -> !q, !l, !l
+  return %out, %lse, %max : !q, !l, !l
+}
+
 // A state that two attends make.
 // CHECK-LABEL: func @two
 // CHECK: ring.init

@@ -156,6 +156,21 @@ void Vectorizer::lower(tile::NormalizeOp op) {
   });
 }
 
+void Vectorizer::lower(tile::MaxScoreOp op) {
+  Type element = bufferOf(op.getM()).getElementType();
+  Value infinity = number(element, std::numeric_limits<double>::infinity());
+  b.loop(op.getRows(), [&](Value r) {
+    Value m = b.load(op.getM(), r), l = b.load(op.getL(), r);
+    Value isNaN = b.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, l, l);
+    Value isBelow =
+        b.make<arith::CmpFOp>(arith::CmpFPredicate::ONE, m, infinity);
+    Value natural =
+        b.make<arith::MulFOp>(m, number(element, std::numbers::ln2));
+    b.store(b.select(b.make<arith::AndIOp>(isNaN, isBelow), l, natural),
+            op.getM(), r);
+  });
+}
+
 void Vectorizer::lower(tile::WeightsOp op) {
   MemRefType type = bufferOf(op.getS());
   Type element = type.getElementType();

@@ -137,6 +137,7 @@ public:
   void lower(tile::RowDotOp op);
   void lower(tile::MergeOp op);
   void lower(tile::NormalizeOp op);
+  void lower(tile::MaxScoreOp op);
   void lower(tile::WeightsOp op);
   void lower(tile::DifferentialsOp op);
   void lower(tile::RoundOp op);

@@ -192,6 +192,21 @@ merge(Accumulator<Warps, C> &o, RowVector<Warps> &m, RowVector<Warps> &l,
   add(o, o2);
 }
 
+/// tile.max_score: m = m ln 2; NaN where l is and m is not +inf.
+template <class Warps>
+__device__ __forceinline__ void maxScore(RowVector<Warps> &m,
+                                         const RowVector<Warps> &l) {
+#pragma unroll
+  for (int i = 0; i < Warps::Tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float sum = l.x[i][half], most = m.x[i][half];
+      m.x[i][half] = sum != sum && most != infinity()
+                         ? sum
+                         : most * 0.693147180559945309f;
+    }
+}
+
 /// tile.normalize: o = o / l, m = (m + log2 l) ln 2; 0 and -inf where l is 0.
 template <class Warps, int C>
 __device__ __forceinline__ void normalize(Accumulator<Warps, C> &o,

@@ -458,8 +458,8 @@ bool Interpreter::merge(Merge &merge, std::string &) {
   return true;
 }
 
-bool Interpreter::finalize(Type element, State &state, TensorRef &out,
-                           TensorRef &lse, std::string &) {
+bool Interpreter::finalize(Finalize &finalize, std::string &) {
+  State &state = finalize.state;
   makeUnique(state);
   int64_t heads = state.m->shape[1], rows = state.m->shape[2];
   for (int64_t at = 0; at < state.m->size(); ++at) {
@@ -469,19 +469,23 @@ bool Interpreter::finalize(Type element, State &state, TensorRef &out,
     for (int64_t d = 0; d < state.o->shape[3]; ++d)
       o[d] = l == 0 ? 0.0 : o[d] / l;
     double &m = state.m->floats[at];
+    state.l->floats[at] = m;
     m = l == 0 ? minusInfinity : m + std::log(l);
   }
-  lse = state.m;
-  for (double &value : lse->floats)
-    value = roundTo(value, lse->element);
+  finalize.lse = state.m;
+  if (finalize.hasMaxScores)
+    finalize.maxScores = state.l;
   // The state's memory serves the result where the types agree.
+  TensorRef &out = finalize.out;
   out = state.o;
-  if (out->element != element) {
-    out = std::make_shared<Tensor>(state.o->shape, element);
+  if (out->element != finalize.element) {
+    out = std::make_shared<Tensor>(state.o->shape, finalize.element);
     out->floats = std::move(state.o->floats);
   }
-  for (double &value : out->floats)
-    value = roundTo(value, element);
+  for (const TensorRef &made : {out, finalize.lse, finalize.maxScores})
+    if (made)
+      for (double &value : made->floats)
+        value = roundTo(value, made->element);
   return true;
 }
 

@@ -25,13 +25,15 @@ bool Bookkeeper::merge(Merge &merge, std::string &) {
   return true;
 }
 
-bool Bookkeeper::finalize(Type element, State &state, TensorRef &out,
-                          TensorRef &lse, std::string &) {
+bool Bookkeeper::finalize(Finalize &finalize, std::string &) {
+  State &state = finalize.state;
   makeUnique(state);
-  out = state.o;
-  if (out->element != element)
-    out = std::make_shared<Tensor>(state.o->shape, element);
-  lse = state.m;
+  finalize.out = state.o;
+  if (state.o->element != finalize.element)
+    finalize.out = std::make_shared<Tensor>(state.o->shape, finalize.element);
+  finalize.lse = state.m;
+  if (finalize.hasMaxScores)
+    finalize.maxScores = state.l;
   return true;
 }
 
@@ -238,7 +240,7 @@ static bool mayBeExchanged(const Transfer &transfer, const Tensor &tensor) {
   if (tensor.argument >= 0)
     return false;
   Made made = whatIsMade(tensor.argument).second;
-  return made == Made::Out || made == Made::Lse || made == Made::Gradient;
+  return isResult(made) || made == Made::Gradient;
 }
 
 bool Auditor::start(const Transfer &transfer, const Held &held,
@@ -288,8 +290,8 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
   const TensorRef &result = results[rank][index];
   if (const auto *gradient = dyn_cast_or_null<Gradient>(result.get()))
     return checkGradient(rank, other, index, *gradient, results);
-  if (!result || !result->origin ||
-      !(isMade(*result, Made::Out) || isMade(*result, Made::Lse)))
+  if (!result || !result->origin || result->argument >= -1 ||
+      !isResult(whatIsMade(result->argument).second))
     return "what no ring.finalize has made";
   if (result->owner != sharding.sequence.placeOf(rank))
     return format("the attention of the queries of rank {0}", result->owner);

@@ -456,8 +456,8 @@ std::string Auditor::checkComplete(const Account &account) {
   return "";
 }
 
-bool Auditor::finalize(Type element, State &state, TensorRef &out,
-                       TensorRef &lse, std::string &message) {
+bool Auditor::finalize(Finalize &finalize, std::string &message) {
+  State &state = finalize.state;
   message = checkState(state);
   if (message.empty())
     message = checkUnchanged(state);
@@ -477,9 +477,13 @@ bool Auditor::finalize(Type element, State &state, TensorRef &out,
   if (!message.empty())
     return false;
   const ProvedAttention *proved = account.proved;
-  if (!Bookkeeper::finalize(element, state, out, lse, message))
+  if (!Bookkeeper::finalize(finalize, message))
     return false;
-  for (const auto &[tensor, dim] : {std::pair(out, 1), {lse, 2}}) {
+  for (const auto &[tensor, dim] : {std::pair(finalize.out, 1),
+                                    {finalize.lse, 2},
+                                    {finalize.maxScores, 2}}) {
+    if (!tensor)
+      continue;
     if (auto *part = dyn_cast<Part>(tensor.get()))
       part->state = 0; // A part of a state no longer.
     tensor->sharding = sharding;

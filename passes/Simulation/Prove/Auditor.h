@@ -142,8 +142,7 @@ public:
   State init(mlir::RankedTensorType type, const Tensor &query) override;
   bool attend(Attend &attend, State &result, std::string &message) override;
   bool merge(Merge &merge, std::string &message) override;
-  bool finalize(mlir::Type element, State &state, TensorRef &out,
-                TensorRef &lse, std::string &message) override;
+  bool finalize(Finalize &finalize, std::string &message) override;
   TensorRef scores(mlir::Type element, const Tensor &query,
                    int64_t keys) override;
   bool score(Score &score, std::string &message) override;

@@ -38,8 +38,13 @@ struct Sharding {
 
 /// What a tensor is that the program of a rank makes for the queries or keys
 /// of argument a, as a number that is no argument's.
-enum class Made : uint8_t { Gradient, Delta, Out, Lse, O, M, L };
-inline constexpr int numMade = 7;
+enum class Made : uint8_t { Gradient, Delta, Out, Lse, MaxScores, O, M, L };
+inline constexpr int numMade = 8;
+
+/// Whether an attention gives it.
+inline bool isResult(Made what) {
+  return what == Made::Out || what == Made::Lse || what == Made::MaxScores;
+}
 
 inline int madeFor(int argument, Made what) {
   return argument < 0 ? -1 : -2 - argument * numMade - static_cast<int>(what);

@@ -124,6 +124,7 @@ func.func private @rest(%task: index, %view: memref<?x5xbf16, strided<[?, 1], of
   tile.fill %m with 0.0 : memref<8xf32>
   tile.positions %i from %n count %n of (%n, %n, %n) : memref<8xindex>
   tile.merge (%o, %m, %l) with (%o2, %m2, %l2) rows %n : memref<8x16xf32>, memref<8xf32>
+  tile.max_score %m, %l rows %n : memref<8xf32>
   tile.normalize %o, %m, %l rows %n : memref<8x16xf32>, memref<8xf32>
   tile.store %o, %view : memref<8x16xf32>, memref<?x5xbf16, strided<[?, 1], offset: ?>>
   return

@@ -522,3 +522,23 @@ func.func @strategies(%q: tensor<1x8x2x4xf32>) {
       : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
   return
 }
+
+// -----
+
+func.func @attention_c1(%q: tensor<1x8x4x64xf32>) {
+  // expected-error @below {{max_scores must have the shape (B, Hq, Sq) = (1, 4, 8), got: 'tensor<1x8x4xf32>'}}
+  %o, %lse, %max = burst.attention %q, %q, %q
+      : (tensor<1x8x4x64xf32>, tensor<1x8x4x64xf32>, tensor<1x8x4x64xf32>)
+      -> (tensor<1x8x4x64xf32>, tensor<1x4x8xf32>, tensor<1x8x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<1x8x4x64xbf16>) {
+  // expected-error @below {{result #2 must be 3D tensor of 64-bit float or 32-bit float values}}
+  %o, %lse, %max = burst.attention %q, %q, %q
+      : (tensor<1x8x4x64xbf16>, tensor<1x8x4x64xbf16>, tensor<1x8x4x64xbf16>)
+      -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf32>, tensor<1x4x8xbf16>)
+  return
+}

@@ -337,7 +337,7 @@ func.func @syntax(%q: tensor<1x8x1x4xf32>) {
 // -----
 
 func.func @syntax(%q: tensor<1x8x1x4xf32>) {
-  // expected-error @below {{op expected 2 results}}
+  // expected-error @below {{op expected 2 or more results}}
   %o = burst.attention %q, %q, %q : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32>
   return
 }
@@ -456,7 +456,7 @@ func.func @generic(%q: tensor<1x8x1x4xf32>, %n: index) {
 
 // Results too few and too many.
 func.func @generic(%q: tensor<1x8x1x4xf32>, %n: index) {
-  // expected-error @below {{expected 2 results}}
+  // expected-error @below {{expected 2 or more results}}
   %o = "burst.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> ({}, {}, {})
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32>
   return
@@ -465,9 +465,9 @@ func.func @generic(%q: tensor<1x8x1x4xf32>, %n: index) {
 // -----
 
 func.func @generic(%q: tensor<1x8x1x4xf32>, %n: index) {
-  // expected-error @below {{expected 2 results}}
-  %o:3 = "burst.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> ({}, {}, {})
-      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
+  // expected-error @below {{result group starting at #2 requires 0 or 1 element, but found 2}}
+  %o:4 = "burst.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}> ({}, {}, {})
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>, tensor<1x1x8xf32>)
   return
 }
 

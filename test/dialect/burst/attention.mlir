@@ -227,3 +227,13 @@ func.func @generic(%q: tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return
 }
+
+// CHECK-LABEL: func @max_scores
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}} = burst.attention %{{.*}}, %{{.*}}, %{{.*}} :
+// CHECK-SAME: -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+func.func @max_scores(%q: tensor<1x8x4x64xbf16>) -> tensor<1x4x8xf32> {
+  %o, %lse, %max = burst.attention %q, %q, %q
+      : (tensor<1x8x4x64xbf16>, tensor<1x8x4x64xbf16>, tensor<1x8x4x64xbf16>)
+      -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf32>, tensor<1x4x8xf32>)
+  return %max : tensor<1x4x8xf32>
+}

@@ -11,7 +11,8 @@
 // CHECK-NEXT: slice (%[[K]], %[[K]] at %[[N]]) of <contiguous over 2> extent %[[N]]
 // CHECK-NEXT: state %[[O]], %[[M]], %[[L]] scale 2.500000e-01
 // CHECK: ring.merge(%[[O]], %[[M]], %[[L]]) with(%[[O]], %[[M]], %[[L]]) of <contiguous over 2>[%[[N]]] extent %[[N]] : memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>, memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>
-// CHECK: ring.finalize %[[O]], %[[M]], %[[L]] into %[[OUT]], %[[M]]
+// CHECK: ring.finalize %[[O]], %[[M]], %[[L]] into %[[OUT]], %[[M]] :
+// CHECK: ring.finalize %[[O]], %[[M]], %[[L]] into %[[OUT]], %[[M]], %[[L]] :
 !q = memref<1x8x4x16xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !o = memref<1x8x4x16xf32>
 !m = memref<1x4x8xf32>
@@ -25,6 +26,8 @@ func.func @state(%q: !q, %k: memref<1x8x2x16xbf16>, %o: !o, %m: !m, %l: !m,
   ring.merge (%o, %m, %l) with (%o, %m, %l) of <contiguous over 2>[%n] extent %n
       : !o, !m, !m, !o, !m, !m
   ring.finalize %o, %m, %l into %out, %m : !o, !m, !m, memref<1x8x4x16xbf16>, !m
+  ring.finalize %o, %m, %l into %out, %m, %l
+      : !o, !m, !m, memref<1x8x4x16xbf16>, !m, !m
   return
 }
 

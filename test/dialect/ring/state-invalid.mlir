@@ -165,7 +165,7 @@ func.func @finalize_c1(%o: tensor<1x8x4x16xf64>, %m: tensor<1x4x8xf64>) {
 // -----
 
 func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
-  // expected-error @below {{result #0 must be 4D tensor of}}
+  // expected-error @below {{result #0 must be variadic of 4D tensor of}}
   %0:2 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32> -> tensor<1x8x4x16xi32>
   return
 }
@@ -183,5 +183,31 @@ func.func @ranks(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>) {
 func.func @ranks(%q: memref<1x2x1x4xf32>, %m: memref<1x1x2xf32>) {
   // expected-error @below {{makes (batch, sequence, heads, dim), then (batch, heads, sequence), got: 'memref<1x1x2xf32>', 'memref<1x1x2xf32>'}}
   ring.finalize %q, %m, %m into %m, %m : memref<1x2x1x4xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>, memref<1x1x2xf32>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{m, l, lse and the largest scores must have one shape and type, got: 'tensor<1x4x8xf32>' and 'tensor<1x4x7xf32>'}}
+  %0:3 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
+      -> tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x7xf32>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: memref<1x8x4x16xf32>, %m: memref<1x4x8xf32>) {
+  // expected-error @below {{writes into out, lse and maybe the largest scores, got: 1}}
+  ring.finalize %o, %m, %m into %o : memref<1x8x4x16xf32>, memref<1x4x8xf32>, memref<1x4x8xf32>, memref<1x8x4x16xf32>
+  return
+}
+
+// -----
+
+func.func @finalize_c1(%o: tensor<1x8x4x16xf32>, %m: tensor<1x4x8xf32>) {
+  // expected-error @below {{on tensors needs its results, got: 4}}
+  %0:4 = ring.finalize %o, %m, %m : tensor<1x8x4x16xf32>, tensor<1x4x8xf32>
+      -> tensor<1x8x4x16xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>, tensor<1x4x8xf32>
   return
 }

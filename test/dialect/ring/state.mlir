@@ -43,5 +43,8 @@ func.func @finalize(%o: tensor<1x256x4x64xf32>, %m: tensor<1x4x256xf32>,
       : tensor<1x256x4x64xf32>, tensor<1x4x256xf32> -> tensor<1x256x4x64xbf16>
   // CHECK: ring.finalize {{.*}} : tensor<?x?x?x?xf64>, tensor<?x?x?xf64> -> tensor<1x2x3x4xf64>
   %0:2 = ring.finalize %d, %n, %n : tensor<?x?x?x?xf64>, tensor<?x?x?xf64> -> tensor<1x2x3x4xf64>
+  // CHECK: ring.finalize {{.*}} : tensor<1x256x4x64xf32>, tensor<1x4x256xf32> -> tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>, tensor<1x4x256xf32>
+  %1:3 = ring.finalize %o, %m, %l : tensor<1x256x4x64xf32>, tensor<1x4x256xf32>
+      -> tensor<1x256x4x64xbf16>, tensor<1x4x256xf32>, tensor<1x4x256xf32>
   return
 }

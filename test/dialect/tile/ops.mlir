@@ -94,6 +94,7 @@ func.func @strips(%n: index, %q: memref<4x6xf32>, %k: memref<?x6x4xf32>, %s: mem
 // CHECK: tile.exponentials %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
 // CHECK: tile.rescale %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
 // CHECK: tile.merge{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}) with{{ ?}}(%{{.*}}, %{{.*}}, %{{.*}}) rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
+// CHECK: tile.max_score %{{.*}}, %{{.*}} rows %{{.*}} : memref<4xf64>
 // CHECK: tile.normalize %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}} : memref<4x8xf64>, memref<4xf64>
 func.func @recurrence(%n: index, %q: memref<4x6xf64>, %k: memref<2x6x4xf64>, %s: memref<4x8xf64>, %m: memref<4xf64>, %l: memref<4xf64>) {
   tile.multiply %q, %k, %s rows %n : memref<4x6xf64>, memref<2x6x4xf64>, memref<4x8xf64>
@@ -102,6 +103,7 @@ func.func @recurrence(%n: index, %q: memref<4x6xf64>, %k: memref<2x6x4xf64>, %s:
   tile.exponentials %s, %m, %l, %m rows %n : memref<4x8xf64>, memref<4xf64>
   tile.rescale %s, %m rows %n : memref<4x8xf64>, memref<4xf64>
   tile.merge (%s, %m, %l) with (%s, %m, %l) rows %n : memref<4x8xf64>, memref<4xf64>
+  tile.max_score %m, %l rows %n : memref<4xf64>
   tile.normalize %s, %m, %l rows %n : memref<4x8xf64>, memref<4xf64>
   return
 }

@@ -79,17 +79,19 @@ void CompiledTrial::checkAttention(const Trial::Attention &attention) {
       attention.problem, oracle::allRows(attention.problem.sizes),
       {.threads = 1});
   std::vector<double> nothing(attention.out ? 0 : expected.sizes.outElements());
-  std::span<const double> lse;
+  std::span<const double> lse, maxScores;
   if (attention.lse)
     lse = attention.lse->floats;
+  if (attention.maxScores)
+    maxScores = attention.maxScores->floats;
   oracle::Verdict verdict =
       oracle::compare(expected, attention.out ? attention.out->floats : nothing,
-                      lse, toleranceOf(attention.element));
+                      lse, toleranceOf(attention.element), maxScores);
   if (!attention.out)
     verdict.out = {};
   EXPECT_TRUE(verdict.pass()) << verdict.text();
-  worstRatio =
-      std::max({worstRatio, verdict.out.worstRatio, verdict.lse.worstRatio});
+  worstRatio = std::max({worstRatio, verdict.out.worstRatio,
+                         verdict.lse.worstRatio, verdict.maxScores.worstRatio});
 }
 
 void CompiledTrial::checkBackward(const Trial::Backward &backward) {

@@ -100,6 +100,9 @@ static oracle::Result asExpected(oracle::Result expected,
                   sizes.valueDim, expected.out.begin() + r * sizes.valueDim);
     if (found.lse)
       expected.lse[r] = found.lse->floats[oracle::lseOffset(sizes, row)];
+    if (found.maxScores)
+      expected.maxScores[r] =
+          found.maxScores->floats[oracle::lseOffset(sizes, row)];
   }
   return expected;
 }
@@ -110,11 +113,13 @@ static oracle::Verdict compare(const oracle::Result &expected,
   oracle::Verdict verdict;
   // Where out is not returned there is nothing to compare it with.
   std::vector<double> nothing(found.out ? 0 : expected.sizes.outElements());
-  std::span<const double> lse;
+  std::span<const double> lse, maxScores;
   if (found.lse)
     lse = found.lse->floats;
+  if (found.maxScores)
+    maxScores = found.maxScores->floats;
   verdict = oracle::compare(expected, found.out ? found.out->floats : nothing,
-                            lse, tolerance);
+                            lse, tolerance, maxScores);
   if (!found.out)
     verdict.out = {};
   return verdict;
@@ -140,6 +145,13 @@ void Check::compareTightly(const oracle::Result &expected,
                expected.lse[r],
                tightBound(attention.lse->element, expected.lse[r],
                           std::abs(expected.lse[r]))))
+      return;
+    if (attention.maxScores &&
+        !check("max", row,
+               attention.maxScores->floats[oracle::lseOffset(sizes, row)],
+               expected.maxScores[r],
+               tightBound(attention.maxScores->element, expected.maxScores[r],
+                          amplification)))
       return;
     for (int64_t d = 0; attention.out && d < sizes.valueDim; ++d) {
       size_t at = r * sizes.valueDim + d;
@@ -311,7 +323,8 @@ void Check::takeExchanged(std::map<int, int64_t> &sent) {
       {1, keys * s.queryDim * width},
       {2, keys * s.valueDim * width},
       {madeFor(0, Made::Out), queries * s.valueDim * width},
-      {madeFor(0, Made::Lse), queries * state}};
+      {madeFor(0, Made::Lse), queries * state},
+      {madeFor(0, Made::MaxScores), queries * state}};
   for (auto [number, bytes] : exchanged) {
     int64_t once = bytes / problem.members * (problem.members - 1);
     if (number >= 0) {

@@ -37,7 +37,7 @@ private:
 
   void addInput(const std::string &name, std::vector<int64_t> shape,
                 const std::string &element, double factor);
-  std::string attention(int64_t index);
+  std::string attention(int64_t index, bool givesMaxScores);
   std::string clauses(bool hasScore, std::vector<Capture> &scoreCaptures);
   void finish(const std::vector<std::string> &inputs, const std::string &ops);
   void give(const std::string &name, const std::string &type);
@@ -358,10 +358,12 @@ std::string Drawing::clauses(bool hasScore,
   return text;
 }
 
-std::string Drawing::attention(int64_t index) {
+std::string Drawing::attention(int64_t index, bool givesMaxScores) {
   std::vector<Capture> scoreCaptures;
-  std::string text = format("  %o{0}, %l{0} = burst.attention %q, %k, %v\n{1}",
-                            index, clauses(/*hasScore=*/true, scoreCaptures));
+  std::string text =
+      format("  %o{0}, %l{0}{1} = burst.attention %q, %k, %v\n{2}", index,
+             givesMaxScores ? format(", %m{}", index) : "",
+             clauses(/*hasScore=*/true, scoreCaptures));
   if (problem.members > 1 || dice.chance(90)) {
     std::string strategy =
         dice.pick({"ring_q", "ring_q", "ring_kv", "ring_kv", "all_gather",
@@ -374,8 +376,9 @@ std::string Drawing::attention(int64_t index) {
     text += format("    strategy <{}>\n", problem.strategy(strategy));
     problem.isExact &= strategy != "ring_scores"; // nothing is dropped
   }
-  return text + format("    : ({}, {}, {}) -> ({}, {})\n", queryType, keyType,
-                       valueType, outType, lseType);
+  return text + format("    : ({}, {}, {}) -> ({}, {}{})\n", queryType, keyType,
+                       valueType, outType, lseType,
+                       givesMaxScores ? ", " + lseType : "");
 }
 
 void Drawing::give(const std::string &name, const std::string &type) {
@@ -413,12 +416,15 @@ RandomProblem Drawing::draw() {
   int64_t count = dice.chance(85) ? 1 : 2;
   std::string attentions;
   for (int64_t index = 0; index < count; ++index) {
-    attentions += attention(index);
+    bool givesMaxScores = dice.chance(25);
+    attentions += attention(index, givesMaxScores);
     int64_t which = dice.within(0, 9);
     if (which != 0)
       give(format("o{}", index), outType);
     if (which != 1)
       give(format("l{}", index), lseType);
+    if (givesMaxScores)
+      give(format("m{}", index), lseType);
   }
   problem.isExact &= count == 1;
   finish({namedArgument("q", queryType), namedArgument("k", keyType),

@@ -199,7 +199,7 @@ bool Trial::findAttentions() {
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   auto resultOf = [&](Value value) -> TensorRef {
     auto found = llvm::find(ret.getOperands(), value);
-    return results.empty() || found == ret.operand_end()
+    return results.empty() || !value || found == ret.operand_end()
                ? nullptr
                : results[std::distance(ret.operand_begin(), found)];
   };
@@ -210,7 +210,8 @@ bool Trial::findAttentions() {
         return fail("has no problem for the oracle");
       attentions.push_back({op, std::move(*made),
                             values[op.getQuery()].table->element,
-                            resultOf(op.getOut()), resultOf(op.getLse())});
+                            resultOf(op.getOut()), resultOf(op.getLse()),
+                            resultOf(op.getMaxScores())});
     }
     for (auto op : function.getOps<AttentionBackwardOp>()) {
       auto made = makeProblem(op, values);

@@ -40,8 +40,8 @@ public:
   struct Attention {
     AttentionOp op;
     oracle::Problem problem;
-    mlir::Type element; ///< of query
-    TensorRef out, lse; ///< null where not returned
+    mlir::Type element;            ///< of query
+    TensorRef out, lse, maxScores; ///< null where not returned
   };
   /// The same of backward passes.
   struct Backward {

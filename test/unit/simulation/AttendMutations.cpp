@@ -176,7 +176,7 @@ static bool mergeTornState(Schedule &s) {
 
 static bool returnAState(Schedule &s) {
   auto ret = cast<func::ReturnOp>(s.program.getBody().front().getTerminator());
-  if (s.finalize.getO().getType() != s.finalize.getOut().getType())
+  if (s.finalize.getO().getType() != s.finalize.getMade()[0].getType())
     return false;
   ret->setOperand(0, s.finalize.getO());
   return true;

@@ -248,7 +248,7 @@ public:
     if (problem.members > 1)
       cost += estimateExchange(
           workload, {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
-          /*hasLseGradient=*/false, problem.keyHeads < problem.members, {});
+          /*hasMoreRows=*/false, problem.keyHeads < problem.members, {});
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -554,7 +554,7 @@ TEST(CostTest, BytesAlongAxesAddUp) {
   for (StringRef strategy : {"double_ring_kv", "double_ring_q"})
     EXPECT_NEAR(shareOfNodes(strategy), 1.0 / 7, 1e-9);
   Estimate exchange = estimateExchange(workload, {{3, 2}, {4, 2}},
-                                       /*hasLseGradient=*/false,
+                                       /*hasMoreRows=*/false,
                                        /*sharesHeads=*/false, {});
   EXPECT_NEAR(exchange.bytesAlong(3), exchange.bytes * 2 / 3, 1e-6);
   EXPECT_NEAR(exchange.bytesAlong(4), exchange.bytes / 3, 1e-6);
