@@ -69,6 +69,7 @@ std::string quote(std::string_view text) {
 struct Read {
   Names mask, score;
   Name order{"contiguous", "contiguous"}, strategy;
+  std::vector<const Table *> gradients; ///< of the backward pass
   /// Which axes, of those that shard it: [begin, end).
   struct Axes {
     int64_t begin = 0, end = 0;
@@ -223,6 +224,37 @@ void checkAxes(const burst_attention &a, Checker &c, Read &read) {
     read.sequence = {a.num_axes, a.num_axes + 1};
 }
 
+/// Tables that scores take, each once, in any order.
+void checkGradients(const burst_attention &a, Checker &c, Read &read) {
+  std::string_view left(a.gradients, strnlen(a.gradients, longestText));
+  std::string found = quote(left);
+  if (a.pass == BURST_FORWARD)
+    return c.refuse("gradients", found,
+                    "NULL: only the backward pass gives some");
+  bool isMore = true;
+  while (isMore) {
+    size_t end = std::min(left.find(','), left.size());
+    std::string_view name = left.substr(0, end);
+    isMore = end != left.size();
+    left.remove_prefix(isMore ? end + 1 : end);
+    auto table = std::find_if(
+        std::begin(tables), std::end(tables), [&](const Table &other) {
+          return other.argument == name && !other.isIds &&
+                 std::any_of(read.score.begin(), read.score.end(),
+                             [&](const Name &score) {
+                               return score.name == other.taker;
+                             });
+        });
+    if (table == std::end(tables) ||
+        std::find(read.gradients.begin(), read.gradients.end(), &*table) !=
+            read.gradients.end())
+      return c.refuse("gradients", found,
+                      "slopes (of alibi) and bias (of bias), each once and "
+                      "where the score takes it, as in \"slopes,bias\"");
+    read.gradients.push_back(&*table);
+  }
+}
+
 Read check(const burst_attention &a, std::string &error) {
   Checker c(error);
   Read read;
@@ -251,6 +283,14 @@ Read check(const burst_attention &a, std::string &error) {
   auto taker = std::find_if(read.mask.begin(), read.mask.end(), takesTables);
   if (taker != read.mask.end())
     std::rotate(taker, taker + 1, read.mask.end());
+  if (a.pass == BURST_BACKWARD && a.max_scores != 0)
+    c.refuse("max_scores", std::to_string(a.max_scores),
+             "0: the backward pass gives gradients only");
+  if (a.pass == BURST_FORWARD && a.lse_gradient != 0)
+    c.refuse("lse_gradient", std::to_string(a.lse_gradient),
+             "0: only the backward pass takes one");
+  if (a.gradients)
+    checkGradients(a, c, read);
   return read;
 }
 
@@ -323,6 +363,7 @@ private:
   void writeNames(const Field &field, const Names &names);
   void writeAxes(const Read::Axes &axes);
   void writeClauses();
+  void writeGradients();
 
   const burst_attention &a;
   const Read &read;
@@ -412,6 +453,26 @@ void Writer::writeClauses() {
     out << strategyField.line << "<" << read.strategy.text << ">\n";
 }
 
+/// `gradients [1, 0]`: tables, counted in the order in which the score's names
+/// take them.
+void Writer::writeGradients() {
+  if (read.gradients.empty())
+    return;
+  Values captures;
+  for (const Name &name : read.score)
+    addTables({name}, captures);
+  Separator comma;
+  out << "      gradients [";
+  for (const Table *table : read.gradients)
+    out << comma
+        << std::distance(captures.begin(),
+                         std::find_if(captures.begin(), captures.end(),
+                                      [&](const auto &value) {
+                                        return value.first == table->argument;
+                                      }));
+  out << "]\n";
+}
+
 std::string Writer::write() {
   int64_t valueDim = a.value_dim ? a.value_dim : a.head_dim;
   std::string q = tensor(a.query_length, a.query_heads, a.head_dim),
@@ -423,9 +484,17 @@ std::string Writer::write() {
   bool isBackward = a.pass == BURST_BACKWARD;
   Values operands{{"q", q}, {"k", k}, {"v", v}};
   Values results{{"o", o}, {"lse", lse}};
+  if (a.max_scores)
+    results.emplace_back("max_scores", lse);
   if (isBackward) {
     operands.insert(operands.end(), {{"o", o}, {"lse", lse}, {"do", o}});
+    if (a.lse_gradient)
+      operands.emplace_back("dlse", lse);
     results = {{"dq", q}, {"dk", k}, {"dv", v}};
+    for (const Table *table : read.gradients) {
+      add(*table, results);
+      results.back().first.insert(0, "d");
+    }
   }
   Separator by("x");
   out << "shard.grid @ranks(shape = ";
@@ -439,6 +508,7 @@ std::string Writer::write() {
   listNames(operands);
   out << "\n";
   writeClauses();
+  writeGradients();
   out << "      : (";
   listTypes(operands);
   out << ")\n      -> (";

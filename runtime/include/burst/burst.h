@@ -681,7 +681,8 @@ typedef struct burst_axis {
    k (batch, key_length, key_heads, head_dim) and
    v (batch, key_length, key_heads, value_dim), with the results
    o (batch, query_length, query_heads, value_dim) and
-   lse (batch, query_heads, query_length), which is f64 for f64, else f32.
+   lse (batch, query_heads, query_length), which is f64 for f64, else f32, and
+   max_scores, where it is asked for, which is like lse.
 
    Mask, score and strategy are names as in MLIR's text. For query i, key j and
    their distance d = i + key_length - query_length - j:
@@ -717,8 +718,11 @@ typedef struct burst_axis {
 
    Arguments have these names, in this order: q, k, v; query_ids, key_ids,
    slopes, bias; lengths that are known at run time. The backward pass takes in
-   front of the tables also o and lse, as the forward pass gave them, and do,
-   the gradient of a loss by o; it gives dq, dk and dv, like q, k and v. */
+   front of the tables also o and lse, as the forward pass gave them, do, the
+   gradient of a loss by o, and dlse, where it is said to, that by lse; it gives
+   dq, dk and dv, like q, k and v, and dslopes and dbias where they are asked
+   for: of several ranks each gives the sum over its own pairs, and
+   burst_run_all what all give together. */
 typedef struct burst_attention {
   size_t size;
   /* Required. A batch or length of -1 is known at run time. */
@@ -740,6 +744,15 @@ typedef struct burst_attention {
   const char *strategy; /* NULL: the compiler chooses */
   double scale; /* of products of queries and keys; 0: 1 / sqrt(head_dim) */
   int64_t pass; /* BURST_FORWARD or BURST_BACKWARD */
+  /* Not 0: the forward pass also gives max_scores, the largest score of each
+     query and head (batch, query_heads, query_length), -inf where the mask
+     keeps none. The largest of a head, which QK-clip asks for, is that of its
+     queries, on all ranks. */
+  int64_t max_scores;
+  int64_t lse_gradient;  /* not 0: the backward pass takes dlse, like lse */
+  const char *gradients; /* of the backward pass, tables of the score whose
+                            gradients are wanted too: "slopes", "bias" or
+                            "slopes,bias"; NULL: none */
 } burst_attention;
 
 /* Compiles the text of burst_attention_text. An error of the description names

@@ -198,6 +198,76 @@ TEST(Attention, backward) {
   expectBackwardRuns(attention);
 }
 
+/// Of every strategy, and where heads are exchanged, alone or around another.
+TEST(Attention, maxScores) {
+  burst_attention attention = smallAttention();
+  attention.max_scores = 1;
+  for (const char *strategy :
+       {"ring_kv", "ring_q", "bi_ring_kv", "bi_ring_q", "direct_kv", "direct_q",
+        "all_gather", "gather_q", "ring_scores"}) {
+    attention.strategy = strategy;
+    expectRuns(attention);
+  }
+  const burst_axis grid[] = {{2, "zigzag", nullptr}, {2, nullptr, nullptr}};
+  attention.axes = grid;
+  attention.num_axes = 2;
+  attention.score = "[softcap<1.5>, alibi]";
+  attention.mask = "[causal, documents]";
+  attention.query_length = 37; // of which some see no key
+  for (const char *strategy :
+       {"double_ring_kv", "double_ring_q", "ulysses on [1], ring_kv on [0]"}) {
+    attention.strategy = strategy;
+    expectRuns(attention);
+  }
+  attention.num_axes = 1;
+  attention.strategy = "ulysses";
+  attention.query_length = -1;
+  expectRuns(attention, 23);
+}
+
+TEST(Attention, moreGradients) {
+  burst_attention attention = smallAttention();
+  attention.lse_gradient = 0;
+  attention.score = "[softcap<1.5>, alibi, bias]";
+  Problem problem(attention);
+  expectSuccess(problem.run(compiled(attention)));
+  attention.pass = BURST_BACKWARD;
+  attention.lse_gradient = 1;
+  for (const char *gradients :
+       {"bias", "slopes", "slopes,bias", "bias,slopes"}) {
+    attention.gradients = gradients;
+    problem.attention = attention;
+    expectSuccess(problem.run(compiled(attention)));
+    problem.expectGradients();
+  }
+}
+
+TEST(Attention, moreResultsAreChecked) {
+  burst_attention attention = smallAttention();
+  attention.lse_gradient = 1;
+  EXPECT_EQ(refusal(attention), "burst_attention: lse_gradient 1, wanted 0: "
+                                "only the backward pass takes one");
+  attention.lse_gradient = 0;
+  attention.gradients = "bias";
+  EXPECT_EQ(refusal(attention), "burst_attention: gradients 'bias', wanted "
+                                "NULL: only the backward pass gives some");
+  attention.pass = BURST_BACKWARD;
+  attention.max_scores = 1;
+  attention.gradients = nullptr;
+  EXPECT_EQ(refusal(attention), "burst_attention: max_scores 1, wanted 0: the "
+                                "backward pass gives gradients only");
+  attention.max_scores = 0;
+  attention.score = "bias";
+  for (const char *gradients : {"", "slopes", "bias,", "bias,bias",
+                                "bias, bias", "query_ids", "bias]"}) {
+    attention.gradients = gradients;
+    EXPECT_EQ(refusal(attention),
+              std::string("burst_attention: gradients '") + gradients +
+                  "', wanted slopes (of alibi) and bias (of bias), each once "
+                  "and where the score takes it, as in \"slopes,bias\"");
+  }
+}
+
 /// What works along the axes of a grid, each by itself.
 TEST(Attention, strategiesOfTwoAxes) {
   burst_attention attention = smallAttention();

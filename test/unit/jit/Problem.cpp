@@ -106,7 +106,11 @@ Problem::Problem(const burst_attention &given, int64_t queries, int64_t keys)
   lse.resize(a.batch * a.query_heads * a.query_length);
   slopes = numbers(a.query_heads, 4);
   bias = numbers(a.query_length * a.key_length, 6);
+  maxScores.resize(lse.size());
   outGrad = numbers(static_cast<int64_t>(o.size()), 5);
+  lseGrad = numbers(static_cast<int64_t>(lse.size()), 7);
+  slopeGrad.resize(slopes.size());
+  biasGrad.resize(bias.size());
   dq.resize(q.size());
   dk.resize(k.size());
   dv.resize(v.size());
@@ -126,12 +130,13 @@ Problem::Problem(const burst_attention &given, int64_t queries, int64_t keys)
 }
 
 void Problem::clearResults() {
-  for (std::vector<float> *gradient : {&dq, &dk, &dv})
+  for (std::vector<float> *gradient : {&dq, &dk, &dv, &slopeGrad, &biasGrad})
     std::fill(gradient->begin(), gradient->end(), NAN);
   if (attention.pass == BURST_BACKWARD)
     return; // which takes the others
   std::fill(o.begin(), o.end(), NAN);
   std::fill(lse.begin(), lse.end(), NAN);
+  std::fill(maxScores.begin(), maxScores.end(), NAN);
 }
 
 std::vector<burst_tensor> Problem::globals(const api::Program &program) {
@@ -172,10 +177,18 @@ std::vector<burst_tensor> Problem::globals(const api::Program &program) {
           tensor(o, {a.batch, a.query_length, a.query_heads, valueDim}));
     else if (name == "lse")
       tensors.push_back(tensor(lse, {a.batch, a.query_heads, a.query_length}));
-    else if (name == "slopes")
-      tensors.push_back(tensor(slopes, {a.query_heads}));
-    else if (name == "bias")
-      tensors.push_back(tensor(bias, {a.query_length, a.key_length}));
+    else if (name == "max_scores")
+      tensors.push_back(
+          tensor(maxScores, {a.batch, a.query_heads, a.query_length}));
+    else if (name == "dlse")
+      tensors.push_back(
+          tensor(lseGrad, {a.batch, a.query_heads, a.query_length}));
+    else if (name == "slopes" || name == "dslopes")
+      tensors.push_back(
+          tensor(name == "slopes" ? slopes : slopeGrad, {a.query_heads}));
+    else if (name == "bias" || name == "dbias")
+      tensors.push_back(tensor(name == "bias" ? bias : biasGrad,
+                               {a.query_length, a.key_length}));
     else if (name == "query_ids")
       tensors.push_back(tensor(queryIds, {a.query_length}));
     else if (name == "key_ids")
@@ -247,7 +260,7 @@ void Problem::expectResults() const {
     for (int64_t i = 0; i < a.query_length; ++i)
       for (int64_t h = 0; h < a.query_heads; ++h) {
         int64_t row = (b * a.query_length + i) * a.query_heads + h;
-        double sum = 0;
+        double sum = 0, largest = -INFINITY;
         std::vector<double> out(valueDim, 0);
         for (int64_t j = 0; j < a.key_length; ++j) {
           if (!keeps(i, j))
@@ -256,13 +269,17 @@ void Problem::expectResults() const {
           double s = 0;
           for (int64_t d = 0; d < a.head_dim; ++d)
             s += double(q[row * a.head_dim + d]) * k[key * a.head_dim + d];
-          double p = std::exp(score(scale * s, h, i, j));
+          s = score(scale * s, h, i, j);
+          double p = std::exp(s);
+          largest = std::max(largest, s);
           sum += p;
           for (int64_t d = 0; d < valueDim; ++d)
             out[d] += p * v[key * valueDim + d];
         }
-        wrong += differ(lse[(b * a.query_heads + h) * a.query_length + i],
-                        std::log(sum));
+        int64_t at = (b * a.query_heads + h) * a.query_length + i;
+        wrong += differ(lse[at], std::log(sum));
+        if (a.max_scores)
+          wrong += differ(maxScores[at], largest);
         for (int64_t d = 0; d < valueDim; ++d)
           wrong += differ(o[row * valueDim + d], sum > 0 ? out[d] / sum : 0);
       }
@@ -273,13 +290,15 @@ void Problem::expectGradients() const {
   const burst_attention &a = attention;
   double scale = a.scale != 0 ? a.scale : 1 / std::sqrt(double(a.head_dim));
   int64_t group = a.query_heads / a.key_heads;
-  std::vector<double> byQuery(q.size()), byKey(k.size()), byValue(v.size());
+  std::vector<double> byQuery(q.size()), byKey(k.size()), byValue(v.size()),
+      bySlope(slopes.size()), byBias(bias.size());
   for (int64_t b = 0; b < a.batch; ++b)
     for (int64_t i = 0; i < a.query_length; ++i)
       for (int64_t h = 0; h < a.query_heads; ++h) {
         int64_t row = (b * a.query_length + i) * a.query_heads + h;
-        double logSum = lse[(b * a.query_heads + h) * a.query_length + i];
-        double delta = 0;
+        int64_t at = (b * a.query_heads + h) * a.query_length + i;
+        double logSum = lse[at];
+        double delta = a.lse_gradient ? -lseGrad[at] : 0;
         for (int64_t d = 0; d < valueDim; ++d)
           delta += double(o[row * valueDim + d]) * outGrad[row * valueDim + d];
         for (int64_t j = 0; j < a.key_length; ++j) {
@@ -294,7 +313,11 @@ void Problem::expectGradients() const {
           double p = std::exp(score(t, h, i, j) - logSum), step = 1e-5;
           double slope =
               (score(t + step, h, i, j) - score(t - step, h, i, j)) / step / 2;
-          double u = p * (dp - delta) * slope * scale;
+          double w = p * (dp - delta), u = w * slope * scale;
+          // Tables are added behind what bends scores.
+          auto distance = double(i + a.key_length - a.query_length - j);
+          bySlope[h] -= w * std::abs(distance);
+          byBias[i * a.key_length + j] += w;
           for (int64_t d = 0; d < a.head_dim; ++d) {
             byQuery[row * a.head_dim + d] += u * k[key * a.head_dim + d];
             byKey[key * a.head_dim + d] += u * q[row * a.head_dim + d];
@@ -307,11 +330,17 @@ void Problem::expectGradients() const {
                     const std::vector<double> &wanted, const char *name) {
     int64_t wrong = 0;
     for (size_t at = 0; at < found.size(); ++at)
-      wrong += !(std::abs(found[at] - wanted[at]) < 5e-5);
+      wrong += !(std::abs(found[at] - wanted[at]) <
+                 5e-5 + 1e-5 * std::abs(wanted[at]));
     EXPECT_EQ(wrong, 0) << "elements of " << name
                         << " are far from the definition";
   };
   compare(dq, byQuery, "dq");
   compare(dk, byKey, "dk");
   compare(dv, byValue, "dv");
+  std::string_view wanted = a.gradients ? a.gradients : "";
+  if (wanted.find("slopes") != wanted.npos)
+    compare(slopeGrad, bySlope, "dslopes");
+  if (wanted.find("bias") != wanted.npos)
+    compare(biasGrad, byBias, "dbias");
 }

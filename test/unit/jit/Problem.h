@@ -53,8 +53,9 @@ public:
   /// What a run must overwrite.
   void clearResults();
 
-  std::vector<float> q, k, v, o, lse, slopes, bias;
-  std::vector<float> outGrad, dq, dk, dv; ///< of the backward pass
+  std::vector<float> q, k, v, o, lse, maxScores, slopes, bias;
+  /// Of the backward pass; lseGrad where the description takes one.
+  std::vector<float> outGrad, lseGrad, dq, dk, dv, slopeGrad, biasGrad;
   std::vector<int32_t> queryIds, keyIds;
   burst_attention attention;
 
