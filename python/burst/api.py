@@ -26,7 +26,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               without: Iterable[str] = ..., layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
               out: tuple[torch.Tensor, torch.Tensor] | None = ..., stream: int | None = ...,
-              return_lse: Literal[False] = ...) -> torch.Tensor: ...
+              return_lse: Literal[False] = ...,
+              return_max_scores: Literal[False] = ...) -> torch.Tensor: ...
 @overload
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               mask: tracing.Function | None = ..., score: tracing.Function | None = ...,
@@ -35,7 +36,18 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               without: Iterable[str] = ..., layout: Literal["bhsd", "bshd"] = ...,
               head_offset: int | None = ..., batch_offset: int | None = ...,
               out: tuple[torch.Tensor, torch.Tensor] | None = ..., stream: int | None = ...,
-              return_lse: Literal[True]) -> tuple[torch.Tensor, torch.Tensor]: ...
+              return_lse: Literal[True],
+              return_max_scores: Literal[False] = ...) -> tuple[torch.Tensor, torch.Tensor]: ...
+@overload
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
+              mask: tracing.Function | None = ..., score: tracing.Function | None = ...,
+              sinks: torch.Tensor | None = ..., dropout: float = ..., scale: float | None = ...,
+              sequence: Sequence | None = ..., strategy: Strategy = ...,
+              without: Iterable[str] = ..., layout: Literal["bhsd", "bshd"] = ...,
+              head_offset: int | None = ..., batch_offset: int | None = ...,
+              out: tuple[torch.Tensor, ...] | None = ..., stream: int | None = ...,
+              return_lse: bool = ...,
+              return_max_scores: Literal[True]) -> tuple[torch.Tensor, ...]: ...
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
@@ -45,7 +57,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
               strategy: Strategy = "auto", without: Iterable[str] = (),
               layout: Literal["bhsd", "bshd"] = "bhsd", head_offset: int | None = None,
               batch_offset: int | None = None, return_lse: bool = False,
-              out: tuple[torch.Tensor, torch.Tensor] | None = None,
+              return_max_scores: bool = False, out: tuple[torch.Tensor, ...] | None = None,
               stream: int | None = None) -> Any:
     """Attention of q over k and v, with gradients.
 
@@ -55,7 +67,11 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
     with the head dim of v. lse is (batch, heads, sequence), of float64 for
     float64 and of float32 for others: the *natural* logarithm of the sum of the
     exponentials of a row's scores. A row that sees no key has o = 0 and
-    lse = -inf. Both have gradients.
+    lse = -inf. Both have gradients. max_scores, the last result where it is returned, is
+    like lse: the largest score of each row, -inf of one that sees no key, without a
+    gradient. The largest of a head, of which QK-clip makes use, is that of all rows:
+    `max_scores.amax((0, 2))`, and of a sequence over ranks the largest of theirs
+    (an all-reduce of MAX).
 
     mask(b, h, i, j) says whether query i of batch b and head h sees key j, as a
     `mask_mod` of flex_attention; score(s, b, h, i, j) gives another score for s,
@@ -82,9 +98,9 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
 
     scale is 1 / sqrt(head dim) where it is None. sinks, one number per head of q,
     is a score without a value that every row sees: it is added to the
-    denominator of the softmax, and o and lse are those with it. dropout must
-    be 0. out, tensors for o and lse, is written and returned in place of new ones,
-    without gradients. torch.autocast casts q, k and v.
+    denominator of the softmax, and o and lse are those with it (max_scores is that of
+    keys). dropout must be 0. out, tensors for o, lse and maybe max_scores, is written and
+    returned in place of new ones, without gradients. torch.autocast casts q, k and v.
 
     Arrays of numpy, and of libraries that speak DLPack (JAX, CuPy), give arrays of
     the same library, without gradients; their mask and score are written with
@@ -97,7 +113,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
                          "have to be the same on all ranks: apply it to o, or leave it out")
     run = _implementations.get(type(q)) or _implementation(q)
     return run(q, k, v, mask, score, sinks, scale, sequence, strategy, without, layout,
-               head_offset, batch_offset, return_lse, out, stream)
+               head_offset, batch_offset, return_lse, return_max_scores, out, stream)
 
 
 # By types of q.

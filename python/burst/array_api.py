@@ -23,8 +23,7 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
               score: tracing.Function | None, sinks: Any, scale: float | None,
               sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
               head_offset: int | None, batch_offset: int | None, return_lse: bool,
-              out: tuple[Any, Any] | None,
-              stream: int | None) -> Any:
+              return_max_scores: bool, out: tuple[Any, ...] | None, stream: int | None) -> Any:
     arguments.check_functions(mask, score, sequence)
     arguments.check_options(layout, scale, strategy)
     for x, name in ((k, "k"), (v, "v")):
@@ -41,7 +40,7 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
     if sinks is not None and (out is not None or gpu is not None):
         raise ValueError("sinks: of arrays are for the CPU, without out=; give torch tensors")
     clauses = _clauses(given, mask, score, scale, sequence, strategy,
-                       arguments.check_without(without), layout,
+                       arguments.check_without(without), layout, return_max_scores,
                        *(0 if offset is None else arguments.whole(name, offset) for name, offset in
                          (("head_offset", head_offset), ("batch_offset", batch_offset))))
     num_queries, num_keys = clauses.shape.num_queries, clauses.shape.num_keys
@@ -50,13 +49,14 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
     is_open = lengths.opened(family, (num_queries, num_keys), sequence)
     text = programs.forward(dataclasses.replace(clauses, is_open=is_open))
     program = programs.compiled_of(text, "cpu" if gpu is None else "cuda")
-    shapes, dtypes = _results(given, layout)
+    names = ("o", "lse", "max_scores") if return_max_scores else ("o", "lse")
+    shapes, dtypes = _results(given, layout, len(names))
     if out is None:
         results = [_empty(q, given[0], shape, dtype) for shape, dtype in zip(shapes, dtypes)]
     else:
         results = list(out)
     written = [_of_result(x, name, shape, dtype, gpu, stream) for x, name, shape, dtype in
-               zip(results, ("o", "lse"), shapes, dtypes, strict=True)]
+               zip(results, names, shapes, dtypes, strict=True)]
     tables = [_of_table(table.source, None if gpu is None or is_host else gpu, stream)
               for table, is_host in zip(text.tables, program.is_host[3:])]
     order = arguments.LAYOUTS[layout]
@@ -65,18 +65,19 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
             for view, x, name in zip(given, (q, k, v), "qkv")]
     _run(program, text, [*(_permuted(x, order) for x in read), *tables,
                          *(View(c.addressof(x), "int64", (), (), None, True, x) for x in extents),
-                         _permuted(written[0], order), written[1]], sequence, gpu, stream)
-    o, lse = results
+                         _permuted(written[0], order), *written[1:]], sequence, gpu, stream)
     if sinks is not None:
-        o, lse = _with_sinks(o, lse, sinks, layout)
+        results[:2] = _with_sinks(results[0], results[1], sinks, layout)
     if out is None:
-        o, lse = _as_given(q, o), _as_given(q, lse)
-    return (o, lse) if return_lse else o
+        results = [_as_given(q, x) for x in results]
+    if not return_lse:
+        del results[1]
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def _clauses(given: Sizes[View], mask: tracing.Function | None, score: tracing.Function | None,
              scale: float | None, sequence: Sequence | None, strategy: str,
-             without: tuple[str, ...], layout: str, head_offset: int,
+             without: tuple[str, ...], layout: str, max_scores: bool, head_offset: int,
              batch_offset: int) -> Clauses:
     order = arguments.LAYOUTS[layout]
     (batch, num_queries, heads, dim), (_, num_keys, key_heads, _), (_, _, _, value_dim) = (
@@ -93,17 +94,18 @@ def _clauses(given: Sizes[View], mask: tracing.Function | None, score: tracing.F
 
     return Clauses(shape, region(mask, False), region(score, True), scale,
                    sequence.layout if sequence else Layout(1),
-                   None if strategy == "auto" else strategy, without=without)
+                   None if strategy == "auto" else strategy, without=without,
+                   max_scores=max_scores)
 
 
-def _results(given: Sizes[View], layout: str) -> tuple[tuple[tuple[int, ...], ...],
-                                                       tuple[str, str]]:
+def _results(given: Sizes[View], layout: str,
+             count: int) -> tuple[list[tuple[int, ...]], list[str]]:
     batch, sequence, head, dim = arguments.LAYOUTS[layout]
     q, v = given[0].shape, given[2].shape
     o = list(q)
     o[dim] = v[dim]
-    return (tuple(o), (q[batch], q[head], q[sequence])), \
-        (given[0].dtype, arguments.type_of_scores(given[0].dtype))
+    return [tuple(o)] + [(q[batch], q[head], q[sequence])] * (count - 1), \
+        [given[0].dtype] + [arguments.type_of_scores(given[0].dtype)] * (count - 1)
 
 
 def _empty(q: Any, view: View, shape: tuple[int, ...], dtype: str) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable
 from collections.abc import Sequence as Sizes
@@ -16,7 +17,7 @@ from burst.sequence import Sequence
 # Tensors with the dimensions of q; the others are lse and tables.
 _WIDE = frozenset(("q", "k", "v", "o", "do", "dq", "dk", "dv"))
 # Results, and arguments that have as many positions.
-_LIKE = {"o": "q", "lse": "q", "dq": "q", "dk": "k", "dv": "v"}
+_LIKE = {"o": "q", "lse": "q", "max_scores": "q", "dq": "q", "dk": "k", "dv": "v"}
 
 
 class Program(bundles.Program):
@@ -132,14 +133,15 @@ def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
             scale: float | None = None, strategy: str = "auto", without: Iterable[str] = (),
             layout: str = "bhsd",
             head_offset: int = 0, batch_offset: int = 0, backward: bool = False,
-            lse_gradient: bool = False, constants: bool = False,
+            lse_gradient: bool = False, max_scores: bool = False, constants: bool = False,
             processor: str | None = None, features: str | None = None) -> Compiled:
     """An attention of tensors of these shapes, compiled ahead.
 
     Shapes, dtype, mask, score and sequence are as burst.explain has them, but that a
     length may be None: the program is for any. Tensors that mask and score read
     become arguments mask_table0, ..., score_table0, ..., or, with `constants`, part
-    of the program as they are now. With `backward` it takes
+    of the program as they are now. The program gives o and lse, with `max_scores` these
+    too, as burst.attention has them. With `backward` it takes
     q, k, v, o, lse and do, with `lse_gradient` dlse, and gives dq, dk, dv, and the
     gradients of the score's tables that require one. `processor`, by LLVM's name,
     and `features`, such as "+avx2,-fma", are those of this machine where they are
@@ -147,8 +149,11 @@ def compile(q: Sizes[int | None], k: Sizes[int | None] | None = None,
     """
     if lse_gradient and not backward:
         raise ValueError("lse_gradient: is of the backward pass; add backward=True")
+    if max_scores and backward:
+        raise ValueError("max_scores: are of the forward pass; leave them, or backward=True, out")
     described = descriptions.clauses(q, k, v, mask, score, dtype, scale, sequence, strategy,
                                      without, layout, head_offset, batch_offset)
+    described = dataclasses.replace(described, max_scores=max_scores)
     tables: list[Table] = []
     if backward and described.score is not None:
         tables = [x for x in described.score.tables if getattr(x.source, "requires_grad", False)]

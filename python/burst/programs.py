@@ -72,6 +72,8 @@ class Clauses:
     is_open: tuple[bool, bool] = (False, False)
     # Optimisations that are left out.
     without: tuple[str, ...] = ()
+    # Whether the forward pass gives the largest scores too.
+    max_scores: bool = False
 
     def __post_init__(self) -> None:
         self.check_bounds(self.shape.num_queries, self.shape.num_keys)
@@ -123,6 +125,7 @@ class Clauses:
             "nodes": str(self.layout.nodes),
             "strategy": self.strategy or "auto",
             "without": ", ".join(self.without) or "nothing",
+            "max_scores": "wanted" if self.max_scores else "not wanted",
             "scale": "1 / sqrt(head dim)" if self.scale is None else repr(self.scale),
             "mask": _mask(self)[0].strip().removeprefix("mask ") or "none",
             "score": self.score.text("") if self.score is not None else "none",
@@ -157,11 +160,14 @@ class Text:
 
 
 def forward(clauses: Clauses, has_constants: bool = False) -> Text:
-    """A function from q, k, v, tables and open lengths to o and lse. With `has_constants` the
-    tables are part of the text, as they are now."""
+    """A function from q, k, v, tables and open lengths to o, lse and maybe max_scores. With
+    `has_constants` the tables are part of the text, as they are now."""
     q, k, v, o, lse = clauses.program_shape.types()
-    return _function(clauses, "attention", [("q", q), ("k", k), ("v", v)],
-                     [("o", o), ("lse", lse)], (), has_constants)
+    results = [("o", o), ("lse", lse)]
+    if clauses.max_scores:
+        results.append(("max_scores", lse))
+    return _function(clauses, "attention", [("q", q), ("k", k), ("v", v)], results, (),
+                     has_constants)
 
 
 def backward(clauses: Clauses, gradients: Sequence[Table], with_lse: bool,

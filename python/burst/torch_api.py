@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from burst import arguments, torch_attention, torch_ops, tracing
 from burst.sequence import Sequence
-from burst.torch_attention import Call, OpenCall, Options
+from burst.torch_attention import Call, OpenCall, Options, Results
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -32,8 +32,8 @@ _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
               score: tracing.Function | None, sinks: torch.Tensor | None, scale: float | None,
               sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
-              head_offset: int | None, batch_offset: int | None, return_lse: bool, out: Pair | None,
-              stream: int | None) -> Any:
+              head_offset: int | None, batch_offset: int | None, return_lse: bool,
+              return_max_scores: bool, out: Results | None, stream: int | None) -> Any:
     if stream is not None:
         raise ValueError("stream: of torch tensors it is the current one; use torch.cuda.stream")
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
@@ -43,12 +43,10 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
         if out is not None:
             raise ValueError("out: cannot be given where torch.compile reads, which reuses "
                              "memory itself")
-        o, lse = torch_compile.attend(q, k, v, mask, score, scale, sequence, strategy,
-                                      arguments.check_without(without), layout, head_offset,
-                                      batch_offset)
-        if sinks is not None:
-            o, lse = _with_sinks(o, lse, sinks, layout)
-        return (o, lse) if return_lse else o
+        results = torch_compile.attend(q, k, v, mask, score, scale, sequence, strategy,
+                                       arguments.check_without(without), layout, head_offset,
+                                       batch_offset, return_max_scores)
+        return _given(results, sinks, layout, return_lse)
     if head_offset is not None:
         head_offset = arguments.whole("head_offset", head_offset)
     if batch_offset is not None:
@@ -63,7 +61,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
                v.dtype, q.device, k.device, v.device,
                None if mask is None else mask.__code__,
                None if score is None else score.__code__, scale, sequence, strategy, without,
-               layout, head_offset, batch_offset, torch.get_default_dtype())
+               layout, head_offset, batch_offset, return_max_scores, torch.get_default_dtype())
         call = _calls.get(key)
         if call is not None and sequence is not None and not call.is_agreed():
             call = None
@@ -85,51 +83,63 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: tracing.F
                 not (q.is_neg() or k.is_neg() or v.is_neg()):
             results = known(q, k, v, mask, score)
             if results is not None:
-                o, lse = results if sinks is None else _with_sinks(*results, sinks, layout)
-                return (o, lse) if return_lse else o
+                return _given(results, sinks, layout, return_lse)
     if call is None or tables is None:
         call, attention, tables = _find(key, open_key, q, k, v, mask, score, scale, sequence,
                                         strategy, without, layout, head_offset, batch_offset,
-                                        is_plain)
+                                        return_max_scores, is_plain)
     else:
         attention = call.attention
     if out is not None:
-        if not isinstance(cast(object, out), (tuple, list)) or len(out) != 2:
-            raise TypeError(f"out: (o, lse) is wanted, got {type(out).__name__}")
-        o, lse = _check_out(attention, q, k, v, tables, sinks, *out)
-        if call is not None and is_plain and call.takes(o, lse) and \
+        if not isinstance(cast(object, out), (tuple, list)) or len(out) != attention.num_results:
+            raise TypeError(f"out: {_NAMES[attention.num_results]} is wanted, got "
+                            f"{type(out).__name__}")
+        _check_out(attention, q, k, v, tables, sinks, out)
+        results = tuple(out)
+        if call is not None and is_plain and call.takes(results) and \
                 not (q.is_neg() or k.is_neg() or v.is_neg()):
-            call.run(q, k, v, tables, o, lse)
+            call.run(q, k, v, tables, results)
         else:
-            torch_attention.forward(attention, q, k, v, tables, (o, lse))
-        torch.autograd.graph.increment_version((o, lse))
+            torch_attention.forward(attention, q, k, v, tables, results)
+        torch.autograd.graph.increment_version(results)
     elif _has_transforms():
         raise NotImplementedError("burst.attention: has no rules for torch.func (grad, vmap, jvp); "
                                   "use torch.autograd.grad, and a batch in place of vmap")
     elif not is_plain or q.is_neg() or k.is_neg() or v.is_neg():
-        o, lse = torch_ops.attention(attention, q, k, v, tables)
+        results = torch_ops.attention(attention, q, k, v, tables)
     elif torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                       tables and any([x.requires_grad for x in tables])):
-        o, lse = _apply(attention, call, q, k, v, *tables)
+        results = _apply(attention, call, q, k, v, *tables)
     elif call is not None:
-        o, lse = call(q, k, v, tables)
+        results = call(q, k, v, tables)
     else:
-        o, lse = torch_attention.forward(attention, q, k, v, tables)
+        results = torch_attention.forward(attention, q, k, v, tables)
+    return _given(results, sinks, layout, return_lse)
+
+
+# Of results, by how many there are.
+_NAMES = {2: "(o, lse)", 3: "(o, lse, max_scores)"}
+
+
+def _given(results: Results, sinks: torch.Tensor | None, layout: str, return_lse: bool) -> Any:
+    """What of the results was asked for."""
     if sinks is not None:
-        o, lse = _with_sinks(o, lse, sinks, layout)
-    return (o, lse) if return_lse else o
+        results = (*_with_sinks(results[0], results[1], sinks, layout), *results[2:])
+    if return_lse:
+        return results
+    return results[0] if len(results) == 2 else (results[0], results[2])
 
 
 def _find(key: tuple[Any, ...] | None, open_key: tuple[Any, ...] | None, q: torch.Tensor,
           k: torch.Tensor, v: torch.Tensor, mask: tracing.Function | None,
           score: tracing.Function | None, scale: float | None, sequence: Sequence | None,
           strategy: str, without: Iterable[str], layout: str, head_offset: int | None,
-          batch_offset: int | None, is_plain: bool,
+          batch_offset: int | None, max_scores: bool, is_plain: bool,
           ) -> tuple[Call | None, torch_attention.Attention, list[torch.Tensor]]:
     """What a call that is not known does, after checks of its arguments."""
     arguments.check_functions(mask, score, sequence)
     options = checked(q, k, v, scale, sequence, strategy, without, layout, head_offset,
-                      batch_offset)
+                      batch_offset, max_scores)
     found = torch_attention.find(q, k, v, mask, score, options)
     check_offsets(found.attention, options, head_offset, batch_offset)
     call = None
@@ -154,19 +164,21 @@ class Function(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, attention: torch_attention.Attention, call: Call | None,
-                q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *tables: torch.Tensor) -> Pair:
+                q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                *tables: torch.Tensor) -> Results:
         if call is None:
-            o, lse = torch_attention.forward(attention, q, k, v, tables)
+            results = torch_attention.forward(attention, q, k, v, tables)
         else:
-            o, lse = call(q, k, v, tables)
+            results = call(q, k, v, tables)
         ctx.attention = attention
-        ctx.save_for_backward(q, k, v, o, lse, *tables)
+        ctx.save_for_backward(q, k, v, *results[:2], *tables)
+        ctx.mark_non_differentiable(*results[2:])
         ctx.set_materialize_grads(False)
-        return o, lse
+        return results
 
     @staticmethod
     def backward( # pyright: ignore[reportIncompatibleMethodOverride]
-            ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None) -> Any:
+            ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None, *_: None) -> Any:
         q, k, v, o, lse, *tables = ctx.saved_tensors
         needs = ctx.needs_input_grad
         if do is None and dlse is None:
@@ -187,7 +199,7 @@ class Function(torch.autograd.Function):
 
 # Not Function.apply, which looks for transforms of functorch first: there are none
 # where this is called.
-_apply = cast(Callable[..., Pair], cast(Any, super(torch.autograd.Function, Function)).apply)
+_apply = cast(Callable[..., Results], cast(Any, super(torch.autograd.Function, Function)).apply)
 
 
 #===----------------------------------------------------------------------===#
@@ -197,7 +209,7 @@ _apply = cast(Callable[..., Pair], cast(Any, super(torch.autograd.Function, Func
 
 def checked(q: Any, k: Any, v: Any, scale: float | None,
             sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
-            head_offset: int | None, batch_offset: int | None) -> Options:
+            head_offset: int | None, batch_offset: int | None, max_scores: bool) -> Options:
     """The options, when all is as it should be."""
     arguments.check_options(layout, scale, strategy)
     left_out = arguments.check_without(without)
@@ -210,7 +222,7 @@ def checked(q: Any, k: Any, v: Any, scale: float | None,
                            [str(x.dtype).removeprefix("torch.") for x in (q, k, v)], layout)
     _check_devices(q, k, v)
     return Options(layout, scale, sequence, None if strategy == "auto" else strategy, left_out,
-                   head_offset or 0, batch_offset or 0, q.device.type)
+                   head_offset or 0, batch_offset or 0, q.device.type, max_scores)
 
 
 def _as_autocast(*tensors: Any) -> list[Any]:
@@ -262,18 +274,20 @@ def check_offsets(attention: torch_attention.Attention, options: Options,
 
 def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.Tensor,
                v: torch.Tensor, tables: list[torch.Tensor], sinks: torch.Tensor | None,
-               o: torch.Tensor, lse: torch.Tensor) -> Pair:
-    for x, name in ((o, "o"), (lse, "lse")):
+               out: Results) -> None:
+    names = ("o", "lse", "max_scores")
+    for x, name in zip(out, names):
         if not isinstance(cast(object, x), torch.Tensor):
             raise TypeError(f"out: {name} must be a torch.Tensor, as q is, got {type(x).__name__}")
-    if torch.is_grad_enabled() and any([x.requires_grad for x in (q, k, v, *tables, o, lse)]):
+    if torch.is_grad_enabled() and any([x.requires_grad for x in (q, k, v, *tables, *out)]):
         raise ValueError("out: results that are given have no gradients: use torch.no_grad(), or "
                          "leave it out")
     if sinks is not None:
         raise ValueError("out: cannot be given with sinks, which make other tensors of the "
                          "results")
-    for x, name, shape, dtype in ((o, "o", attention.o_shape, attention.dtype),
-                                  (lse, "lse", attention.lse_shape, attention.lse_dtype)):
+    for x, name in zip(out, names):
+        shape, dtype = (attention.o_shape, attention.dtype) if name == "o" else \
+            (attention.lse_shape, attention.lse_dtype)
         if x.shape != shape or x.dtype is not dtype:
             raise ValueError(f"out: {name} must be {shape} of {dtype}, got {tuple(x.shape)} of "
                              f"{x.dtype}")
@@ -282,7 +296,6 @@ def _check_out(attention: torch_attention.Attention, q: torch.Tensor, k: torch.T
             raise ValueError(f"out: {name} must be dense, on {q.device} and have the elements of "
                              f"its last dimension side by side, got strides {x.stride()} on "
                              f"{x.device}")
-    return o, lse
 
 
 def _with_sinks(o: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor, layout: str) -> Pair:

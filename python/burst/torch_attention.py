@@ -39,6 +39,11 @@ class Options(NamedTuple):
     head_offset: int
     batch_offset: int
     target: str # cpu or cuda
+    max_scores: bool
+
+
+# o, lse, and max_scores where they are wanted.
+Results = tuple[torch.Tensor, ...]
 
 
 #===----------------------------------------------------------------------===#
@@ -202,6 +207,7 @@ class Attention:
             q[batch], q[sequence], q[head], v[dim]
         self.o_shape = tuple(sizes)
         self.lse_shape = (q[batch], q[head], q[sequence])
+        self.num_results = 3 if options.max_scores else 2
         self.lse_dtype = torch.float64 if dtype == torch.float64 else torch.float32
         of_group = ""
         if options.sequence is not None:
@@ -212,7 +218,8 @@ class Attention:
         described = f"{options.target} {options.layout} {of_group} {lengths} {clauses.without} " \
             f"{clauses.strategy}\n{text.module}"
         self.name = hashlib.sha256(described.encode()).hexdigest()[:32]
-        self.forward = Bound(text, options, [True] * 3 + [False] * len(self.tables), (True, False))
+        self.forward = Bound(text, options, [True] * 3 + [False] * len(self.tables),
+                             [True] + [False] * (self.num_results - 1))
         self.backwards: dict[tuple[Any, ...], Bound] = {}
 
     def backward(self, wanted: tuple[int, ...], with_lse: bool) -> Bound:
@@ -246,10 +253,11 @@ class Attention:
         return [x.to("cpu" if is_host else q.device) for x, is_host in
                 zip(tables, self.forward.program.is_host[3:])]
 
-    def empty_results(self, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def empty_results(self, q: torch.Tensor) -> Results:
         strides = _o_strides(self.o_shape, q.stride(), LAYOUTS[self.options.layout])
         return (torch.empty_strided(self.o_shape, strides, dtype=self.dtype, device=q.device),
-                torch.empty(self.lse_shape, dtype=self.lse_dtype, device=q.device))
+                *[torch.empty(self.lse_shape, dtype=self.lse_dtype, device=q.device)
+                  for _ in range(self.num_results - 1)])
 
 
 def _o_strides(sizes: abc.Sequence[int], of_q: abc.Sequence[int],
@@ -435,7 +443,7 @@ def build(q: torch.Size, k: torch.Size, v: torch.Size, dtype: torch.dtype,
 
     clauses = Clauses(shape, region(mask, False), region(score, True), options.scale,
                       sequence.layout if sequence else Layout(1), options.strategy, is_open,
-                      options.without)
+                      options.without, options.max_scores)
     return Attention(clauses, options, (q, k, v), dtype)
 
 
@@ -485,18 +493,16 @@ class _Known:
 class Call(_Known):
     """A call of known sizes, strides and functions."""
 
-    __slots__ = ("_lse", "_o", "_run", "_strides")
+    __slots__ = ("_run", "_strides", "_results")
 
     def __init__(self, found: Found, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         super().__init__(found)
         attention = found.attention
-        o, lse = attention.empty_results(q)
-        self._strides = o.stride(), lse.stride()
-        self._o = functools.partial(torch.empty_strided, o.shape, o.stride(), dtype=o.dtype,
-                                    device=o.device)
-        self._lse = functools.partial(torch.empty_strided, lse.shape, lse.stride(),
-                                      dtype=lse.dtype, device=lse.device)
-        self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
+        results = attention.empty_results(q)
+        self._strides = tuple([x.stride() for x in results])
+        self._results = [functools.partial(torch.empty_strided, x.shape, x.stride(), dtype=x.dtype,
+                                           device=x.device) for x in results]
+        self._run = attention.forward.find((q, k, v, *found.tables, *results))
 
     def is_agreed(self) -> bool:
         shape = self.attention.clauses.shape
@@ -504,19 +510,19 @@ class Call(_Known):
         return self._is_agreed((shape.num_queries, shape.num_keys))
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-                 tables: abc.Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        o, lse = self._o(), self._lse()
-        self.run(q, k, v, tables, o, lse)
-        return o, lse
+                 tables: abc.Sequence[torch.Tensor]) -> Results:
+        results = tuple([make() for make in self._results])
+        self.run(q, k, v, tables, results)
+        return results
 
-    def takes(self, o: torch.Tensor, lse: torch.Tensor) -> bool:
+    def takes(self, results: Results) -> bool:
         """Whether results of the right sizes lie as those that it would make."""
-        return (o.stride(), lse.stride()) == self._strides
+        return tuple([x.stride() for x in results]) == self._strides
 
     def run(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-            tables: abc.Sequence[torch.Tensor], o: torch.Tensor, lse: torch.Tensor) -> None:
+            tables: abc.Sequence[torch.Tensor], results: Results) -> None:
         self._run([q.data_ptr(), k.data_ptr(), v.data_ptr(), *[x.data_ptr() for x in tables],
-                  o.data_ptr(), lse.data_ptr()], self.attention.forward.config(q))
+                  *[x.data_ptr() for x in results]], self.attention.forward.config(q))
 
 
 class OpenCall(_Known):
@@ -529,8 +535,8 @@ class OpenCall(_Known):
         super().__init__(found)
         attention = found.attention
         clauses = attention.clauses
-        o, lse = attention.empty_results(q)
-        self._run = attention.forward.find((q, k, v, *found.tables, o, lse))
+        o, lse, *_ = results = attention.empty_results(q)
+        self._run = attention.forward.find((q, k, v, *found.tables, *results))
         self._order = LAYOUTS[attention.options.layout]
         self._sequence = attention.options.sequence
         self._has_bounds = any(region is not None and region.bounds
@@ -556,7 +562,7 @@ class OpenCall(_Known):
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
                  mask: tracing.Function | None,
-                 score: tracing.Function | None) -> tuple[torch.Tensor, torch.Tensor] | None:
+                 score: tracing.Function | None) -> Results | None:
         """None where the call is another one."""
         tables = self.tables(mask, score)
         order = self._order
@@ -579,7 +585,9 @@ class OpenCall(_Known):
         sizes = [*sizes[:3], known.value_dim]
         of_o = _o_strides(sizes, strides[0], order)
         heads = sizes[order[2]]
-        o, lse = self._o(sizes, of_o), self._lse((sizes[0], heads, num_queries))
+        o = self._o(sizes, of_o)
+        rows = [self._lse((sizes[0], heads, num_queries))
+                for _ in range(self.attention.num_results - 1)]
         try:
             found = self._free.pop()
         except IndexError:
@@ -596,11 +604,12 @@ class OpenCall(_Known):
         place += _WORDS * len(extents)
         words[place + _DATA] = o.data_ptr()
         _place(words, place, num_queries, of_o, order)
-        place += _WORDS
-        words[place + _DATA] = lse.data_ptr()
-        words[place + _SIZES + 2] = num_queries
-        words[place + _STRIDES + 1] = num_queries
-        words[place + _STRIDES] = num_queries * heads
+        for x in rows:
+            place += _WORDS
+            words[place + _DATA] = x.data_ptr()
+            words[place + _SIZES + 2] = num_queries
+            words[place + _STRIDES + 1] = num_queries
+            words[place + _STRIDES] = num_queries * heads
         for n, length in enumerate(clauses.extents(*whole)):
             extents[n] = length
         bound = self._run.bound
@@ -613,7 +622,7 @@ class OpenCall(_Known):
             raise worlds.explained(self._sequence, text.explained(error),
                                    text.described) from None
         self._free.append(found)
-        return o, lse
+        return (o, *rows)
 
 
 def _place(words: memoryview, place: int, length: int, strides: abc.Sequence[int],
@@ -626,9 +635,8 @@ def _place(words: memoryview, place: int, length: int, strides: abc.Sequence[int
 
 
 def forward(attention: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-            tables: abc.Sequence[torch.Tensor], out: tuple[torch.Tensor, torch.Tensor] |
-            None = None) -> tuple[torch.Tensor, torch.Tensor]:
+            tables: abc.Sequence[torch.Tensor], out: Results | None = None) -> Results:
     """With any strides."""
-    o, lse = out or attention.empty_results(q)
-    attention.forward.run([*map(readable, (q, k, v, *attention.placed(tables, q))), o, lse])
-    return o, lse
+    results = out or attention.empty_results(q)
+    attention.forward.run([*map(readable, (q, k, v, *attention.placed(tables, q))), *results])
+    return results

@@ -37,12 +37,12 @@ class _Attention(HigherOrderOperator):
                  score: Callable[..., Any] | None, of_score: tuple[Any, ...],
                  scale: float | None, sequence: int | None, strategy: str,
                  without: tuple[str, ...], layout: str, head_offset: int | None,
-                 batch_offset: int | None) -> Any:
+                 batch_offset: int | None, max_scores: bool) -> Any:
         """Of graphs and what they take behind b, h, i, j."""
         from burst import torch_api
         options = torch_api.checked(q, k, v, None if scale is None else float(scale),
                                     None if sequence is None else _sequences[sequence], strategy,
-                                    without, layout, head_offset, batch_offset)
+                                    without, layout, head_offset, batch_offset, max_scores)
         closed = [None if graph is None else _closed(graph, captured)
                   for graph, captured in ((mask, of_mask), (score, of_score))]
         # Programs are for one size: dimensions that could vary are fixed here.
@@ -71,7 +71,7 @@ def _closed(graph: Callable[..., Any], captured: tuple[Any, ...]) -> tracing.Clo
 
 
 # As it is called: Dynamo makes (graph, captured tensors) of each function.
-attend = cast(Callable[..., tuple[torch.Tensor, torch.Tensor]], _Attention())
+attend = cast(Callable[..., torch_attention.Results], _Attention())
 _sequences: list[Sequence] = [] # by their places in the graphs
 
 

@@ -21,8 +21,8 @@ _DTensor = cast(Any, DTensor) # which has not said all types
 def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
               score: tracing.Function | None, sinks: Any, scale: float | None,
               sequence: Sequence | None, strategy: str, without: Iterable[str], layout: str,
-              head_offset: int | None, batch_offset: int | None, return_lse: bool, out: object,
-              stream: int | None) -> Any:
+              head_offset: int | None, batch_offset: int | None, return_lse: bool,
+              return_max_scores: bool, out: object, stream: int | None) -> Any:
     if torch.compiler.is_dynamo_compiling():
         raise NotImplementedError("q: is a DTensor where torch.compile reads, to which offsets of "
                                   "heads are not known: give q.to_local() and so on, and "
@@ -38,16 +38,19 @@ def attention(q: Any, k: Any, v: Any, mask: tracing.Function | None,
         batch_offset = offsets[batch] + (batch_offset or 0)
     if sinks is not None:
         sinks = _local_sinks(sinks, q, head)
-    o, lse = torch_api.attention(q.to_local(), k.to_local(), v.to_local(), mask, score, sinks,
+    o, *rows = torch_api.attention(q.to_local(), k.to_local(), v.to_local(), mask, score, sinks,
                                  scale, sequence, strategy, without, layout, head_offset,
-                                 batch_offset, True, None, stream)
+                                 batch_offset, True, return_max_scores, None, stream)
     o = _global(o, q, q.placements, (*q.shape[:3], v.shape[3]))
     if not return_lse:
+        rows = rows[1:]
+    if not rows:
         return o
     # (batch, heads, sequence), whatever the layout.
     placements = [Shard(0) if x == Shard(batch) else Shard(1) if x == Shard(head) else x
                   for x in q.placements]
-    return o, _global(lse, q, placements, (q.shape[batch], q.shape[head], q.shape[length]))
+    shape = q.shape[batch], q.shape[head], q.shape[length]
+    return (o, *[_global(x, q, placements, shape) for x in rows])
 
 
 def _global(x: torch.Tensor, like: Any, placements: Any, shape: tuple[int, ...]) -> Any:

@@ -20,18 +20,15 @@ def flex_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
     """`torch.nn.attention.flex_attention.flex_attention`, on CPUs backward, too.
 
     The mask is the `mask_mod` of the block mask; its blocks are not used, since the
-    compiler finds out itself which are empty. Of `return_aux` lse can be had, not
-    max_scores. kernel_options are those of Triton, and refused.
+    compiler finds out itself which are empty. kernel_options are those of Triton, and
+    refused.
     """
     if kernel_options:
         raise ValueError(f"kernel_options: got {kernel_options}; they are options of Triton's "
                          "kernels, which are not used here: leave them out")
     _check_heads(query, key, enable_gqa)
-    wants_lse = return_lse
-    if return_aux is not None:
-        if getattr(return_aux, "max_scores", False):
-            raise ValueError("return_aux: max_scores cannot be had; lse can")
-        wants_lse = bool(getattr(return_aux, "lse", False))
+    wants_lse = return_lse if return_aux is None else return_aux.lse
+    wants_max_scores = return_aux is not None and return_aux.max_scores
     mask = None
     if block_mask is not None:
         mask = block_mask.mask_mod
@@ -41,11 +38,12 @@ def flex_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
                              f"{query.shape[2]} and {key.shape[2]}")
         if _is_empty(block_mask):
             mask = None
-    o, lse = api.attention(query, key, value, mask=mask, score=score_mod, scale=scale,
-                           return_lse=True)
+    o, lse, *rest = api.attention(query, key, value, mask=mask, score=score_mod, scale=scale,
+                                  return_lse=True, return_max_scores=wants_max_scores)
     if return_aux is not None:
         from torch.nn.attention.flex_attention import AuxOutput
-        return o, AuxOutput(lse=lse if wants_lse else None, max_scores=None)
+        return o, AuxOutput(lse=lse if wants_lse else None,
+                            max_scores=rest[0] if wants_max_scores else None)
     return (o, lse) if wants_lse else o
 
 

@@ -3,6 +3,7 @@
 policies of checkpoints see it.
 
     burst::attention(q, k, v, tables, name) -> (o, lse)
+    burst::attention_with_max_scores(q, k, v, tables, name) -> (o, lse, max_scores)
     burst::attention_backward(do, dlse, q, k, v, o, lse, tables, wanted, name) -> gradients
 
 `name` is that of an attention of known sizes, a digest of its program: burst.attention
@@ -20,12 +21,15 @@ import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from burst import torch_attention
-from burst.torch_attention import Attention
+from burst.torch_attention import Attention, Results
 
 _torch = cast(Any, torch.library) # which has not said all types
 _library = _torch.Library("burst", "DEF")
 _library.define("attention(Tensor q, Tensor k, Tensor v, Tensor[] tables, str name) -> "
                 "(Tensor o, Tensor lse)")
+_library.define("attention_with_max_scores(Tensor q, Tensor k, Tensor v, Tensor[] tables, "
+                "str name) -> (Tensor o, Tensor lse, Tensor max_scores)")
+_FORWARD = ("burst::attention", "burst::attention_with_max_scores")
 _library.define("attention_backward(Tensor do, Tensor? dlse, Tensor q, Tensor k, Tensor v, "
                 "Tensor o, Tensor lse, Tensor[] tables, int[] wanted, str name) -> Tensor[]")
 
@@ -38,9 +42,11 @@ _lock = threading.Lock()
 
 
 def attention(found: Attention, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-              tables: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+              tables: list[torch.Tensor]) -> Results:
     found = _named(found)
-    return torch.ops.burst.attention(q, k, v, tables, found.name)
+    op = torch.ops.burst.attention if found.num_results == 2 else \
+        torch.ops.burst.attention_with_max_scores
+    return op(q, k, v, tables, found.name)
 
 
 def attention_backward(found: Attention, do: torch.Tensor, dlse: torch.Tensor | None,
@@ -79,9 +85,8 @@ def _of(name: str, *tensors: torch.Tensor) -> Attention:
     return found
 
 
-@_torch.impl("burst::attention", ("cpu", "cuda"), lib=_library)
 def _forward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tables: list[torch.Tensor],
-             name: str) -> tuple[torch.Tensor, torch.Tensor]:
+             name: str) -> Results:
     return torch_attention.forward(_of(name, q, k, v), q, k, v, tables)
 
 
@@ -93,9 +98,8 @@ def _backward(do: torch.Tensor, dlse: torch.Tensor | None, q: torch.Tensor, k: t
                                     tuple(wanted))
 
 
-@_torch.register_fake("burst::attention", lib=_library)
-def _(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tables: list[torch.Tensor],
-      name: str) -> tuple[torch.Tensor, torch.Tensor]:
+def _fake(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, tables: list[torch.Tensor],
+          name: str) -> Results:
     return _of(name, q, k, v).empty_results(q)
 
 
@@ -111,11 +115,12 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) 
     q, k, v, tables, name = inputs
     ctx.attention = _of(name)
     ctx.wanted = ctx.attention.wanted([table.requires_grad for table in tables])
-    ctx.save_for_backward(q, k, v, *output, *tables)
+    ctx.save_for_backward(q, k, v, *output[:2], *tables)
+    ctx.mark_non_differentiable(*output[2:])
     ctx.set_materialize_grads(False)
 
 
-def _gradients(ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None) -> Any:
+def _gradients(ctx: Any, do: torch.Tensor | None, dlse: torch.Tensor | None, *_: None) -> Any:
     q, k, v, o, lse, *tables = ctx.saved_tensors
     if do is None and dlse is None:
         return None, None, None, [None] * len(tables), None
@@ -132,7 +137,9 @@ def _no_second_derivative(*_: Any) -> Any:
     raise RuntimeError("burst.attention: has no second derivative")
 
 
-_torch.register_autograd("burst::attention", _gradients, setup_context=_setup,
-                                lib=_library)
+for _op in _FORWARD:
+    _torch.impl(_op, ("cpu", "cuda"), _forward, lib=_library)
+    _torch.register_fake(_op, _fake, lib=_library)
+    _torch.register_autograd(_op, _gradients, setup_context=_setup, lib=_library)
 _torch.register_autograd("burst::attention_backward", _no_second_derivative,
                                 lib=_library)

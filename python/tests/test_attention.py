@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """burst.attention against its definition, forward and backward."""
 
+import functools
 import gc
 import math
 import weakref
@@ -178,6 +179,59 @@ def test_sinks():
     reference.check_gradients(found, wanted, (q, k, v, sinks))
     with pytest.raises(ValueError, match=r"sinks: one number per head of q is wanted, \(4,\)"):
         burst.attention(q, k, v, sinks=torch.zeros(2))
+
+
+def largest(q, k, mask, score=None):
+    s = torch.einsum("bhid,bhjd->bhij", q.double(),
+                     k.double().repeat_interleave(q.shape[1] // k.shape[1], 1)) / q.shape[3]**0.5
+    grid = torch.meshgrid(*map(torch.arange, s.shape), indexing="ij")
+    s = s if score is None else score(s, *grid)
+    return torch.where(mask(*grid), s, -math.inf).amax(-1)
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_max_scores(layout):
+    """Of each row, without a gradient; whatever else is returned."""
+    q, k, v = reference.draw(2, 4, 2, 37, 33, 16)
+    tensors = [x.transpose(1, 2) if layout == "bshd" else x for x in (q, k, v)]
+    attend = functools.partial(burst.attention, mask=causal, score=alibi, layout=layout)
+    wanted = largest(q, k, causal, alibi)
+    for _ in range(2): # the second call is a known one
+        o, lse, found = attend(*tensors, return_lse=True, return_max_scores=True)
+        reference.assert_close(found, wanted)
+        assert all(torch.equal(x, y) for x, y in zip((o, lse), attend(*tensors, return_lse=True)))
+        o, found = attend(*tensors, return_max_scores=True)
+        reference.assert_close(found, wanted)
+    of_sinks = attend(*tensors, return_lse=True, return_max_scores=True, sinks=torch.ones(4))
+    assert torch.equal(of_sinks[2], found) and not torch.equal(of_sinks[1], lse)
+    out = tuple(torch.empty_like(x) for x in (o, lse, lse))
+    assert attend(*tensors, return_max_scores=True, out=out)[1] is out[2]
+    assert torch.equal(out[2], found)
+    with pytest.raises(TypeError, match=r"^out: \(o, lse, max_scores\) is wanted"):
+        attend(*tensors, return_max_scores=True, out=out[:2])
+    with pytest.raises(ValueError, match=r"^out: max_scores must be \(2, 4, 37\) of torch.float32"):
+        attend(*tensors, return_max_scores=True, out=(*out[:2], lse[:1]))
+    with pytest.raises(TypeError, match=r"^out: \(o, lse\) is wanted"):
+        attend(*tensors, out=out)
+    tensors[0].requires_grad_()
+    o, lse, found = attend(*tensors, return_lse=True, return_max_scores=True)
+    assert o.requires_grad and lse.requires_grad and not found.requires_grad
+    gradient, = torch.autograd.grad(o.sum() + lse.sum(), tensors[0])
+    both = attend(*tensors, return_lse=True)
+    assert torch.equal(gradient, *torch.autograd.grad(both[0].sum() + both[1].sum(), tensors[0]))
+
+
+def test_max_scores_of_scores_that_are_not_finite():
+    """NaN where one is, but +inf where one is that."""
+    q, k, v = reference.draw(1, 1, 1, 4, 4, 8)
+    table = torch.zeros(4, 4)
+    table[0, 1] = table[1, 0] = table[1, 2] = math.nan
+    table[1, 1] = math.inf
+    table[2] = -math.inf
+    _, found = burst.attention(q, k, v, score=lambda s, b, h, i, j: s + table[i, j],
+                               return_max_scores=True)
+    assert found[0, 0, 0].isnan() and found[0, 0, 1:3].tolist() == [math.inf, -math.inf]
+    assert found[0, 0, 3].isfinite()
 
 
 def test_merge():
@@ -453,12 +507,19 @@ def test_keys_that_grow(compiled, layout, monkeypatch):
         wanted = reference.attention(swapped(q), swapped(k), swapped(v), mask, score)
         reference.assert_close(swapped(found[0]), wanted[0])
         reference.assert_close(found[1], wanted[1])
-    assert len(compiled) == 2
+    for n in range(1, 6): # and another two that give more
+        k, v = (swapped(swapped(x)[:, :, :n]) for x in (keys, values))
+        length[0] = n - 1
+        _, found = burst.attention(q, k, v, mask=mask, score=score, layout=layout,
+                                   return_max_scores=True)
+        reference.assert_close(found, largest(swapped(q), swapped(k), mask, score))
+    assert len(compiled) == 4
+    del compiled[2:]
     assert ["?" in module for module in compiled] == [False, True]
-    assert len(finds) == 2 # others know their program by one look-up
+    assert len(finds) == 4 # others know their program by one look-up
     # What the program is not for is another one, and what is wrong an error.
     assert burst.attention(q, q, q, layout=layout).shape == q.shape
-    with pytest.raises(ValueError, match=r"^v: has 40 positions and 3 heads, k has 7 and 3"):
+    with pytest.raises(ValueError, match=r"^v: has 40 positions and 3 heads, k has 5 and 3"):
         burst.attention(q, k, values, mask=mask, score=score, layout=layout)
 
 
@@ -531,7 +592,7 @@ def test_names_tell_both_passes_apart():
     shape = torch.Size((1, 2, 16, 8))
     names = set()
     for strategy in ("ring_kv", "ring_kv then ring_q", "ring_kv then direct_q"):
-        options = torch_attention.Options("bhsd", None, None, strategy, (), 0, 0, "cpu")
+        options = torch_attention.Options("bhsd", None, None, strategy, (), 0, 0, "cpu", False)
         names.add(torch_attention.build(shape, shape, shape, torch.float32, None, None, options,
                                         (False, False)).name)
     assert len(names) == 3

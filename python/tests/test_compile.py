@@ -129,7 +129,7 @@ def op_of(q, k, v, *tables):
 
     burst.attention(q, k, v, mask=documents, score=score)
     found = torch_api._find(None, None, q, k, v, documents, score, None, None, "auto", (), "bhsd",
-                            None, None, True)
+                            None, None, False, True)
     torch_ops.attention(found[1], q, k, v, found[2])
     kept.append(found[1]) # as the caller of an op does
     return torch.ops.burst.attention, (q, k, v, found[2], found[1].name)
@@ -295,6 +295,19 @@ def test_negative_views_and_subclasses():
         burst.attention(meta, k, v)
     with pytest.raises(ValueError, match="k: is on meta"):
         burst.attention(q, meta, v)
+
+
+def test_max_scores():
+    """Another op, which has the same gradients."""
+    q, k, v = (x.requires_grad_() for x in reference.draw(1, 2, 2, 37, 37, 8))
+    attend = functools.partial(burst.attention, mask=documents, return_lse=True,
+                               return_max_scores=True)
+    wanted = attend(q, k, v)
+    found = torch.compile(attend, fullgraph=True, backend="aot_eager")(q, k, v)
+    assert [x.requires_grad for x in found] == [True, True, False]
+    assert all(torch.equal(x, y) for x, y in zip(found, wanted))
+    gradients = [torch.autograd.grad(x[0].sum() + x[1].sum(), (q, k, v)) for x in (found, wanted)]
+    assert all(torch.equal(x, y) for x, y in zip(*gradients))
 
 
 def test_out():

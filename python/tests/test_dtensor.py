@@ -48,6 +48,12 @@ def compare(mesh, layout, placements, mask, has_slopes):
     found = burst.attention(*parts, mask=mask, score=score, sinks=own, sequence=cp, layout=layout,
                             return_lse=True)
     assert found[0].placements == tuple(placements)
+    *both, largest = burst.attention(*parts, mask=mask, score=score, sinks=own, sequence=cp,
+                                     layout=layout, return_lse=True, return_max_scores=True)
+    assert torch.equal(both[1].to_local(), found[1].to_local())
+    alone = burst.attention(*[x.detach() for x in whole], mask=mask, score=score, head_offset=0,
+                            batch_offset=0, return_max_scores=True)[1]
+    reference.assert_close(largest.full_tensor(), cp.shard(alone, 2))
     for x in found:
         assert x.is_contiguous() and x.to_local().is_contiguous()
     shards = [cp.shard(x, 2) for x in (*weights, *wanted)]

@@ -95,6 +95,17 @@ def compare(ranks, order, strategy, mask, lengths, nodes=1, without=()):
     reference.assert_close(slopes.grad, wanted_gradients[3])
     if sq == sk:
         assert torch.equal(cp.unshard(shards[0], 2), whole[0])
+    # Known from one rank, which has the rows of all.
+    *both, largest = burst.attention(*shards, mask=mask, score=score, sequence=cp,
+                                     strategy=strategy, without=without, head_offset=0,
+                                     return_lse=True, return_max_scores=True)
+    alone = burst.attention(*[x.detach() for x in whole], mask=mask, score=score, head_offset=0,
+                            return_max_scores=True)[1]
+    reference.assert_close(largest, cp.shard(alone, 2))
+    assert all(torch.equal(x, y) for x, y in zip(both, found))
+    of_heads = largest.amax((0, 2))
+    dist.all_reduce(of_heads, dist.ReduceOp.MAX, group=group)
+    reference.assert_close(of_heads, alone.amax((0, 2)))
 
 
 def compiled():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """PyTorch's functions and burst's of the same names agree, argument by argument."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -68,6 +70,12 @@ def test_flex():
         found.sum().backward() # which flex_attention cannot on a CPU
     o, aux = burst.flex_attention(q, k, v, enable_gqa=True, return_aux=AuxRequest(lse=True))
     assert aux.lse.shape == (2, 4, 48) and aux.max_scores is None
+    o, aux = burst.flex_attention(q, k, v, block_mask=block_mask, enable_gqa=True,
+                                  return_aux=AuxRequest(max_scores=True))
+    s = torch.einsum("bhid,bhjd->bhij", q, k.repeat_interleave(2, 1)) / 4
+    reference.assert_close(aux.max_scores,
+                           s.masked_fill(torch.ones(48, 48).triu(1).bool(), -math.inf).amax(-1))
+    assert aux.lse is None
     assert isinstance(burst.flex_attention(q, k, v, enable_gqa=True), torch.Tensor)
 
 
@@ -76,7 +84,6 @@ def test_flex_refusals():
     block_mask = create_block_mask(causal, 2, 4, 32, 48, device="cpu")
     for arguments, message in ((dict(kernel_options={"BLOCK_M": 64}), "kernel_options: got"),
                                (dict(block_mask=block_mask), "block_mask: is for 32 queries"),
-                               (dict(return_aux=AuxRequest(max_scores=True)), "max_scores cannot"),
                                (dict(enable_gqa=False), "enable_gqa: must be set")):
         with pytest.raises(ValueError, match=message):
             burst.flex_attention(q, k, v, **{"enable_gqa": True, **arguments})
