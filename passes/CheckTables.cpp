@@ -87,8 +87,7 @@ void TableChecker::findVariables() {
   Value shard =
       ring::behindAllToAll(op.getQuery().getDefiningOp<UnshardOp>().getShard());
   auto ofAll = [&](Number ofRank, AxesAttr axes) {
-    return axes ? e.mul(ofRank, Emitter::constant(groupOf(op, axes).size))
-                : ofRank;
+    return axes ? e.mul(ofRank, Emitter::constant(numParts(op, axes))) : ofRank;
   };
   Number queries = extentOf(op.getQuery(), sizes.queries);
   Number keys = extentOf(op.getKey(), sizes.keys);

@@ -185,14 +185,22 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
   return success();
 }
 
-/// Heads and batch are cut into equal parts.
+/// Heads and batch are cut into equal parts, along axes that count as one.
 LogicalResult Partitioner::checkSplits(AttentionInterface op) {
+  for (auto [what, axes] : {std::pair("heads", heads), {"batch", batch}})
+    if (axes)
+      for (size_t i = 1; i < axes.getAxes().size(); ++i)
+        if (axes.getAxes()[i - 1] + 1 != axes.getAxes()[i])
+          return op->emitOpError("shards ")
+                 << what << " over " << axes << ", of which axis "
+                 << axes.getAxes()[i] << " must directly follow axis "
+                 << axes.getAxes()[i - 1] << " in the grid";
   const std::tuple<StringRef, AxesAttr, Value, int64_t> splits[] = {
       {"batches", batch, op.getQuery(), 0},
       {"query heads", heads, op.getQuery(), 2},
       {"key heads", heads, op.getKey(), 2}};
   for (auto [what, axes, tensor, dim] : splits) {
-    int64_t ranks = groupOf(op, axes).size;
+    int64_t ranks = numParts(op, axes);
     int64_t size = cast<RankedTensorType>(tensor.getType()).getDimSize(dim);
     if (ShapedType::isDynamic(size) || size % ranks == 0)
       continue;
@@ -260,9 +268,9 @@ RankedTensorType Partitioner::partOf(RankedTensorType type,
                                      AxesAttr heads) const {
   SmallVector<int64_t> shape(type.getShape());
   int64_t &size = shape[ring::headsDimOf(type)];
-  size = std::max<int64_t>(1, size / groupOf(function, heads).size);
+  size = std::max<int64_t>(1, size / numParts(function, heads));
   if (!type.isDynamicDim(0))
-    shape[0] /= groupOf(function, batch).size;
+    shape[0] /= numParts(function, batch);
   return type.clone(shape);
 }
 
@@ -277,8 +285,8 @@ ArrayAttr Partitioner::splitsAttr(RankedTensorType type) {
   SmallVector<Attribute> splits;
   auto add = [&](AxesAttr axes, int64_t dim) {
     if (axes)
-      splits.push_back(shardAttr(Layout{.parts = groupOf(function, axes).size},
-                                 dim, type.getDimSize(dim), axes.getAxes()));
+      splits.push_back(shardAttr(Layout{.parts = numParts(function, axes)}, dim,
+                                 type.getDimSize(dim), axes.getAxes()));
   };
   add(batch, 0);
   add(heads, ring::headsDimOf(type));
@@ -441,7 +449,7 @@ Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
 /// Whether ranks share heads of a global tensor between the all-to-alls.
 bool Partitioner::isShared(RankedTensorType whole) const {
   return whole.getDimSize(ring::headsDimOf(whole)) <
-         groupOf(function, inside.heads).size;
+         numParts(function, inside.heads);
 }
 
 /// What an all-to-all brings to a shard of heads that ranks share: a part of

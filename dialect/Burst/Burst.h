@@ -139,9 +139,9 @@ llvm::FailureOr<RankGroup> resolveAxes(mlir::Operation *op,
 /// The same of a grid that is known to have them.
 RankGroup groupOf(mlir::shard::GridOp grid, llvm::ArrayRef<int64_t> axes);
 
-/// The parts over which heads, or batches, are sharded: one where there is no
-/// such clause.
-RankGroup groupOf(mlir::Operation *op, AxesAttr axes);
+/// Into how many parts heads, or batches, are cut: one where there is no such
+/// clause.
+int64_t numParts(mlir::Operation *op, AxesAttr axes);
 
 /// How `sequence` is laid out over the ranks of its axes; emits an error at
 /// `op` where that cannot be said.

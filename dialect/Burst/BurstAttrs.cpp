@@ -270,7 +270,13 @@ void AxesAttr::print(AsmPrinter &printer) const {
 
 LogicalResult AxesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                FlatSymbolRefAttr, ArrayRef<int64_t> axes) {
-  return verifyAxes(emitError, axes);
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (axis < 0 && (axis != noAxis || axes.size() != 1))
+      return emitError() << "axes must not be negative, got: " << axis;
+    if (llvm::is_contained(axes.take_front(index), axis))
+      return emitError() << "names axis " << axis << " twice";
+  }
+  return success();
 }
 
 Attribute SequenceAttr::parse(AsmParser &parser, Type) {

@@ -62,10 +62,13 @@ def Burst_AxesAttr : Burst_Attr<"Axes", "axes"> {
     Names a `shard.grid` and axes of it, all of them when left out. Over n ranks
     in these axes, the one at place c holds part c of n equal parts: heads
     [c H / n, (c + 1) H / n), of queries and of keys alike, or as many batches.
-    Several axes count as one, the last of them the fastest.
+    Several axes count as one, the last of the list the fastest. Those of arguments
+    follow each other in the grid (`burst-partition`). Those of heads between
+    all-to-alls are the ones of arguments, and then the ones of the all-to-alls,
+    wherever they are.
 
     **Constraints:**
-    - (C1) axes are not negative, and each follows the one before it in the grid.
+    - (C1) axes are not negative, and none occurs twice.
 
     Example: `#burst.axes<@mesh[0]>`
   }];

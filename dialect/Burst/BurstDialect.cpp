@@ -128,12 +128,12 @@ RankGroup burst::groupOf(shard::GridOp grid, ArrayRef<int64_t> axes) {
   return group;
 }
 
-RankGroup burst::groupOf(Operation *op, AxesAttr axes) {
+int64_t burst::numParts(Operation *op, AxesAttr axes) {
   if (!axes)
-    return {};
+    return 1;
   auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
       op, axes.getGrid().getAttr());
-  return groupOf(grid, axes.getAxes());
+  return groupOf(grid, axes.getAxes()).size;
 }
 
 FailureOr<RankGroup> burst::resolveAxes(Operation *op, FlatSymbolRefAttr grid,

@@ -60,9 +60,17 @@ RankGroup groupOf(mlir::FunctionOpInterface program,
 /// The place of the rank that runs among those that differ in `axes` only.
 mlir::Value createPlace(mlir::OpBuilder &builder, mlir::Location loc,
                         mlir::shard::GridOp grid, llvm::ArrayRef<int64_t> axes);
-/// The axes of which a value is the place, as createPlace makes it; none where
-/// it is something else.
-std::optional<llvm::SmallVector<int64_t>> matchPlace(mlir::Value value);
+/// The axes of the program's grid of which a value is the place, as createPlace
+/// makes it, the last of them the fastest; none where it is something else.
+std::optional<llvm::SmallVector<int64_t>>
+matchAxes(mlir::FunctionOpInterface program, mlir::Value value);
+/// The groups that differ in such axes only; none where these have gaps or
+/// another order than those of the grid.
+std::optional<RankGroup> groupAlong(mlir::FunctionOpInterface program,
+                                    llvm::ArrayRef<int64_t> axes);
+/// The groups of which a value is the place.
+std::optional<RankGroup> matchPlace(mlir::FunctionOpInterface program,
+                                    mlir::Value value);
 /// The number of the channels of all-to-alls. Rings and gathers have those
 /// below; inner rings of a nest, those behind.
 inline constexpr int64_t exchangeChannel = 2;
@@ -71,11 +79,19 @@ inline constexpr int64_t exchangeChannel = 2;
 /// who differ in the sequence, in the batch or in the heads that they have. Of
 /// what is not sharded a group has one rank.
 struct Sharding {
-  RankGroup sequence, batch, heads;
+  RankGroup sequence, batch;
+  RankGroup heads;      ///< of arguments and results
   bool isSplit = false; ///< batch or heads are sharded
   /// Where all-to-alls shard heads in place of the sequence: along which axes,
   /// and who differ in the sequence of arguments and results.
   RankGroup exchanged, whole;
+
+  /// Into how many parts the heads that attend are cut: an all-to-all cuts what
+  /// a rank has of them anew. And which part a rank has.
+  int64_t numHeadParts() const { return heads.size * exchanged.size; }
+  int64_t headPartOf(int64_t rank) const {
+    return heads.placeOf(rank) * exchanged.size + exchanged.placeOf(rank);
+  }
 };
 Sharding shardingOf(mlir::FunctionOpInterface program);
 

@@ -384,7 +384,12 @@ Value burst::ring::createPlace(OpBuilder &builder, Location loc,
   return place;
 }
 
-std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
+std::optional<SmallVector<int64_t>>
+burst::ring::matchAxes(FunctionOpInterface program, Value value) {
+  shard::GridOp grid = gridOf(program);
+  auto arePlaces = [&](shard::ProcessMultiIndexOp places) {
+    return places && places.getGrid() == grid.getSymName();
+  };
   // The last axis is added last.
   SmallVector<OpResult> parts;
   for (auto add = value.getDefiningOp<arith::AddIOp>(); add;
@@ -394,10 +399,8 @@ std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
     if (!scaled || !part)
       return std::nullopt;
     auto places = part.getDefiningOp<shard::ProcessMultiIndexOp>();
-    auto grid = places ? SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
-                             places, places.getGridAttr().getAttr())
-                       : nullptr;
-    if (!grid || part.getResultNumber() >= places.getAxes().size() ||
+    if (!arePlaces(places) ||
+        part.getResultNumber() >= places.getAxes().size() ||
         getConstantIntValue(scaled.getRhs()) !=
             grid.getShape()[places.getAxes()[part.getResultNumber()]])
       return std::nullopt;
@@ -409,7 +412,7 @@ std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
     return std::nullopt;
   parts.push_back(first);
   auto places = first.getDefiningOp<shard::ProcessMultiIndexOp>();
-  if (!places)
+  if (!arePlaces(places))
     return std::nullopt;
   size_t numAxes = places.getResult().size();
   for (auto [index, part] : llvm::enumerate(llvm::reverse(parts)))
@@ -420,17 +423,26 @@ std::optional<SmallVector<int64_t>> burst::ring::matchPlace(Value value) {
   SmallVector<int64_t> axes(places.getAxes().begin(), places.getAxes().end());
   if (axes.empty())
     llvm::append_range(axes, llvm::seq<int64_t>(numAxes));
-  // In another order, or with gaps, it is no place of a group.
-  auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(
-      places, places.getGridAttr().getAttr());
+  return axes;
+}
+
+std::optional<RankGroup> burst::ring::groupAlong(FunctionOpInterface program,
+                                                 ArrayRef<int64_t> axes) {
+  ArrayRef<int64_t> shape = gridOf(program).getShape();
   for (size_t i = 1; i < axes.size(); ++i) {
-    if (!grid || axes[i] <= axes[i - 1])
+    if (axes[i] <= axes[i - 1])
       return std::nullopt;
     for (int64_t axis = axes[i - 1] + 1; axis < axes[i]; ++axis)
-      if (grid.getShape()[axis] != 1)
+      if (shape[axis] != 1)
         return std::nullopt;
   }
-  return axes;
+  return groupOf(program, axes);
+}
+
+std::optional<RankGroup> burst::ring::matchPlace(FunctionOpInterface program,
+                                                 Value value) {
+  std::optional<SmallVector<int64_t>> axes = matchAxes(program, value);
+  return axes ? groupAlong(program, *axes) : std::nullopt;
 }
 
 SmallVector<ShardAttr> burst::ring::shardsOf(Attribute shard,
@@ -510,7 +522,6 @@ ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
   sharding.exchanged = members;
   sharding.sequence = {sharding.whole.size / members.size,
                        members.stride * members.size};
-  sharding.heads = {sharding.heads.size * members.size, members.stride};
   sharding.isSplit = true;
   return sharding;
 }
@@ -539,11 +550,6 @@ LogicalResult burst::ring::verifyExchanges(FunctionOpInterface program) {
         members.stride != around.sequence.stride)
       return refuse(", which must be along the last axes over which the "
                     "sequence is sharded");
-    if (around.heads.size != 1 &&
-        around.heads.stride != members.stride * members.size)
-      return refuse(
-          ", which must be the axes behind those over which heads are "
-          "sharded");
     if (members != shardingOf(program).exchanged)
       return refuse(", another one is along other axes");
     return WalkResult::advance();

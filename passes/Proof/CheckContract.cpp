@@ -69,7 +69,7 @@ std::optional<std::string> Checker::describe(ring::AttendLikeOpInterface op,
   inputs.query = query.get();
   ring::Sharding sharding = ring::shardingOf(program);
   inputs.numBatches = shape[0] * sharding.batch.size;
-  inputs.numHeads = shape[2] * sharding.heads.size;
+  inputs.numHeads = shape[2] * sharding.numHeadParts();
   inputs.queryLayout = op.getQueryLayout().ofPart();
   inputs.keyLayout = op.getKeyLayout().ofPart();
   inputs.mask = &op.getMask();

@@ -19,8 +19,7 @@ Value burst::proof::rankOf(func::FuncOp program) {
   RankGroup sequence = ring::shardingOf(program).sequence;
   for (Operation &op : program.getOps())
     if (isa<shard::ProcessMultiIndexOp, arith::AddIOp>(op))
-      if (auto axes = ring::matchPlace(op.getResult(0));
-          axes && ring::groupOf(program, *axes) == sequence)
+      if (ring::matchPlace(program, op.getResult(0)) == sequence)
         return op.getResult(0);
   return {};
 }

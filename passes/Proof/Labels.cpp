@@ -319,8 +319,7 @@ void Labels::visitAllToAll(ring::TransferOpInterface start,
   ring::Sharding sharding = ring::shardingOf(program);
   if (start->getParentOp() != program)
     return fail(start, "an all_to_all in a loop");
-  auto owner = ring::matchPlace(start.getOwner());
-  if (!owner || ring::groupOf(program, *owner) != sharding.whole)
+  if (ring::matchPlace(program, start.getOwner()) != sharding.whole)
     return fail(start, "an all_to_all of another rank's shard");
   if (ring::groupOf(program, start.getChannel().getAxes()) !=
       sharding.exchanged)
@@ -592,14 +591,30 @@ static bool isOfAll(Value value, int64_t size, int64_t dim, int64_t ranks,
          found.getConstantIndex() == dim;
 }
 
-/// Whether `value` is where what a rank of the group has along `dim` begins.
-static bool isFirst(Value value, const RankGroup &group, int64_t size,
-                    int64_t dim, func::FuncOp program) {
-  if ((group.size == 1 || size == 0) && getConstantIntValue(value) == 0)
+/// Whether `axes` are those of one group, and behind them those of another one.
+static bool areAxesOf(ArrayRef<int64_t> axes, const RankGroup &group,
+                      const RankGroup &behind, func::FuncOp program) {
+  auto are = [&](ArrayRef<int64_t> some, const RankGroup &wanted) {
+    return some.empty() ? wanted.size == 1
+                        : ring::groupAlong(program, some) == wanted;
+  };
+  return llvm::any_of(llvm::seq<size_t>(0, axes.size() + 1), [&](size_t split) {
+    return are(axes.take_front(split), group) &&
+           are(axes.drop_front(split), behind);
+  });
+}
+
+/// Whether `value` is where what a rank of the groups, of which the second cuts
+/// what the first has, has along `dim` begins.
+static bool isFirst(Value value, const RankGroup &group,
+                    const RankGroup &behind, int64_t size, int64_t dim,
+                    func::FuncOp program) {
+  if ((group.size * behind.size == 1 || size == 0) &&
+      getConstantIntValue(value) == 0)
     return true;
   auto isPlace = [&](Value place) {
-    std::optional<SmallVector<int64_t>> axes = ring::matchPlace(place);
-    return axes && ring::groupOf(program, *axes) == group;
+    std::optional<SmallVector<int64_t>> axes = ring::matchAxes(program, place);
+    return axes && areAxesOf(*axes, group, behind, program);
   };
   auto product = value.getDefiningOp<arith::MulIOp>();
   if (!product) // by one, which folds
@@ -615,13 +630,14 @@ static bool hasOffsets(ring::AttendLikeOpInterface op, func::FuncOp program) {
   if (offsets.empty())
     return !sharding.isSplit;
   auto type = cast<RankedTensorType>(op.getQuery().getType());
-  const std::tuple<RankGroup, int64_t, unsigned> parts[] = {
-      {sharding.batch, 0, 0}, {sharding.heads, 2, 2}};
+  const std::tuple<RankGroup, RankGroup, int64_t, unsigned> parts[] = {
+      {sharding.batch, {}, 0, 0}, {sharding.heads, sharding.exchanged, 2, 2}};
   return llvm::all_of(parts, [&](const auto &part) {
-    auto [group, dim, operand] = part;
+    auto [group, behind, dim, operand] = part;
     int64_t size = type.getDimSize(dim);
-    return isFirst(offsets[operand], group, size, dim, program) &&
-           isOfAll(offsets[operand + 1], size, dim, group.size, program);
+    return isFirst(offsets[operand], group, behind, size, dim, program) &&
+           isOfAll(offsets[operand + 1], size, dim, group.size * behind.size,
+                   program);
   });
 }
 

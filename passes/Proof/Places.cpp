@@ -166,8 +166,7 @@ Places::Scalar Places::evaluateIn(Value value, const Scope &scope) {
                         endTurn(loop));
     if (isa<func::CallOp>(result.getOwner()))
       return ofCall(result, *own);
-    if (std::optional<SmallVector<int64_t>> axes = ring::matchPlace(result);
-        axes && ring::groupOf(program, *axes) == sequence)
+    if (ring::matchPlace(program, result) == sequence)
       return {own->place.rank};
     return compute(result.getOwner(), *own);
   };

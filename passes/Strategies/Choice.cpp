@@ -123,7 +123,7 @@ static double tensorBytes(AttentionInterface op, const AttentionSizes &sizes,
                                          op->operand_end());
   tensors.insert_range(op->getResults());
   SmallVector<Sharded> sharded = op.getSharded();
-  int64_t headParts = groupOf(op, op.getHeadsAttr()).size;
+  int64_t headParts = numParts(op, op.getHeadsAttr());
   double sum = 0;
   for (Value tensor : tensors) {
     auto type = dyn_cast<RankedTensorType>(tensor.getType());
@@ -194,7 +194,7 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                   BoundsAsker &mask, const Machine &machine, Choice &choice,
                   SmallVectorImpl<Estimate> &costs) {
   AttentionSizes sizes = ofRank;
-  int64_t headParts = groupOf(op, exchange.heads).size;
+  int64_t headParts = numParts(op, exchange.heads);
   sizes.queryHeads = llvm::divideCeil(sizes.queryHeads, headParts);
   sizes.keyHeads = llvm::divideCeil(sizes.keyHeads, headParts);
   Layout whole = *resolveLayout(op, *op.getSequence());
@@ -274,8 +274,7 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
         (choice.assumptions.empty() ? "" : ", ") +
         llvm::formatv("costed as {0} ranks", maxExactRanks).str();
   // A rank computes with its own batches and heads, of all that the mask knows.
-  sizes.batch =
-      llvm::divideCeil(sizes.batch, groupOf(op, op.getBatchAttr()).size);
+  sizes.batch = llvm::divideCeil(sizes.batch, numParts(op, op.getBatchAttr()));
 
   bool hasOneRank = resolveLayout(op, pinned->sequence)->parts == 1;
   choice.isPinned = pinned->rest || (pinned->isDone() && hasOneRank);

@@ -52,14 +52,8 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
     return llvm::formatv("works on the last axes of the sequence, of [{0}], "
                          "got: [{1}]",
                          llvm::interleaved(sequence), llvm::interleaved(axes));
-  SmallVector<int64_t> heads = headAxes(op);
-  if (!heads.empty() && heads.back() + 1 != axes.front())
-    return llvm::formatv("shards heads over its axes behind those of the heads "
-                         "clause, which they must directly follow in the grid, "
-                         "got: [{0}] behind [{1}]",
-                         llvm::interleaved(axes), llvm::interleaved(heads));
   int64_t members = groupOf(gridOf(op), axes).size;
-  int64_t others = groupOf(op, op.getHeadsAttr()).size;
+  int64_t others = numParts(op, op.getHeadsAttr());
   for (auto [what, tensor] :
        {std::pair("query", op.getQuery()), {"key", op.getKey()}}) {
     int64_t count = cast<RankedTensorType>(tensor.getType()).getDimSize(2);

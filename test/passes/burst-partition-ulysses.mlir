@@ -142,10 +142,26 @@ shard.grid @mesh(shape = 2x2)
 !q = tensor<1x48x8x16xf32>
 !k = tensor<1x48x4x16xf32>
 
-func.func @refused(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards heads over its axes behind those of the heads clause, which they must directly follow in the grid, got: [0] behind [1]}}
+// What a rank of axis 1 has of the heads is cut along axis 0, wherever that is.
+// CHECK-LABEL: func @behind
+// CHECK-SAME: ring.splits = [#ring.shard<#ring.layout<contiguous over 2>, dim 2 extent 8 axes [1]>]
+// CHECK: ring.start {{.*}} all_to_all heads over 2 channel <@mesh[0], 2>
+// CHECK: burst.attention {{.*}} sequence <@mesh[], contiguous> heads <@mesh[1, 0]> :
+func.func @behind(%q: !q, %k: !k) -> !q {
   %o, %lse = burst.attention %q, %k, %k sequence <@mesh[0], zigzag> heads <@mesh[1]> strategy <ulysses>
       : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x8x16xf32>
+
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{shards heads over #burst.axes<@mesh[1, 0]>, of which axis 0 must directly follow axis 1 in the grid}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[], contiguous> heads <@mesh[1, 0]>
+      : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
   return %o : !q
 }
 

@@ -101,20 +101,23 @@ std::string Auditor::checkUnchanged(const State &state) {
 
 /// Batches and heads are counted from where those of this rank begin.
 std::string Auditor::checkOffsets(const AttendInputs &inputs) {
-  const std::tuple<StringRef, const RankGroup &, int64_t, int64_t, int64_t>
-      offsets[] = {{"batch", sharding.batch, inputs.query->shape[0],
-                    inputs.firstBatch, inputs.numBatches},
-                   {"head", sharding.heads, inputs.query->shape[2],
-                    inputs.firstHead, inputs.numHeads}};
-  for (auto [what, group, size, first, all] : offsets) {
-    int64_t wanted = group.placeOf(inputs.rank) * size;
-    if (first != wanted || all != group.size * size)
-      return format(
-          "counts from {0} {1} of {2}, the tensors of this rank begin "
-          "with {3} of {4}",
-          what, first, all, wanted, group.size * size);
-  }
-  return "";
+  auto check = [](StringRef what, int64_t part, int64_t parts, int64_t size,
+                  int64_t first, int64_t all) -> std::string {
+    if (first == part * size && all == parts * size)
+      return "";
+    return format("counts from {0} {1} of {2}, the tensors of this rank begin "
+                  "with {3} of {4}",
+                  what, first, all, part * size, parts * size);
+  };
+  ArrayRef<int64_t> query(inputs.query->shape);
+  std::string message =
+      check("batch", sharding.batch.placeOf(inputs.rank), sharding.batch.size,
+            query[0], inputs.firstBatch, inputs.numBatches);
+  if (message.empty())
+    message =
+        check("head", sharding.headPartOf(inputs.rank), sharding.numHeadParts(),
+              query[2], inputs.firstHead, inputs.numHeads);
+  return message;
 }
 
 std::string Auditor::checkQuery(const AttendInputs &inputs) {

@@ -5,6 +5,11 @@ func.func private @sequence_c1() attributes {a = #burst.sequence<@cp[-1], zigzag
 
 // -----
 
+// expected-error @below {{names axis 1 twice}}
+func.func private @axes_c1() attributes {a = #burst.axes<@cp[1, 0, 1]>}
+
+// -----
+
 // expected-error @below {{each axis follows the one before it in the grid, got: 0 behind 1}}
 func.func private @sequence_c1() attributes {a = #burst.sequence<@cp[1, 0, 1], zigzag>}
 

@@ -526,19 +526,6 @@ func.func @start_c6(%q: tensor<1x128x8x64xf32> {ring.shard = #s}, %n: index) att
 // -----
 
 shard.grid @mesh(shape = 2x4)
-#s = #ring.shard<#ring.layout<zigzag over 2>, dim 1 extent 256 axes [0]>
-#h = #ring.shard<#ring.layout<contiguous over 4>, dim 2 extent 32 axes [1]>
-
-func.func @start_c6(%q: tensor<1x128x8x64xf32> {ring.shard = #s, ring.splits = [#h]}, %n: index) attributes {ring.grid = @mesh} {
-  // expected-error @below {{is an all_to_all along #ring.channel<@mesh[0], 0>, which must be the axes behind those over which heads are sharded}}
-  %t = ring.start %q dims [1] of <zigzag over 2>[%n] extent %n all_to_all heads over 2 channel <@mesh[0], 0>
-      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x256x4x64xf32>>
-  return
-}
-
-// -----
-
-shard.grid @mesh(shape = 2x4)
 #s = #ring.shard<#ring.layout<zigzag over 8>, dim 1 extent 1024>
 
 func.func @start_c6(%q: tensor<1x128x8x64xf32> {ring.shard = #s}, %n: index) attributes {ring.grid = @mesh} {

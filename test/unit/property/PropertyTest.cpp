@@ -316,7 +316,7 @@ void Check::takeExchanged(std::map<int, int64_t> &sent) {
   Type element = many.attentions.front().element;
   int64_t width = elementBytes(element), state = element.isF64() ? 8 : 4;
   // Of a key head that ranks share, each has a copy.
-  int64_t keys = s.batch * std::max(s.keyHeads, problem.members) * s.keys;
+  int64_t keys = s.batch * problem.keyHeadCopies() * s.keys;
   int64_t queries = s.batch * s.queryHeads * s.queries;
   const std::pair<int, int64_t> exchanged[] = {
       {0, queries * s.queryDim * width},
@@ -365,7 +365,7 @@ void Check::compareWithLeast() {
   takeExchanged(sent);
   Type element = many.attentions.front().element;
   int64_t width = elementBytes(element), state = element.isF64() ? 8 : 4;
-  int64_t keys = sizes.batch * std::max(sizes.keyHeads, problem.members);
+  int64_t keys = sizes.batch * problem.keyHeadCopies();
   int64_t queries = sizes.batch * sizes.queryHeads;
   struct Moved {
     int number;

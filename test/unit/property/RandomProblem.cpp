@@ -89,9 +89,9 @@ void Drawing::drawSizes() {
     const oracle::Sizes &s = problem.sizes;
     problem.headParts = s.keyHeads == 2 && dice.chance(60) ? 2 : 1;
     problem.batchParts = s.batch == 2 && dice.chance(60) ? 2 : 1;
+    problem.isHeadsLast = dice.chance(50);
   }
-  if (!problem.isGrid() && problem.ranks > 1 && problem.ranks < 4 &&
-      dice.chance(40))
+  if (problem.ranks > 1 && problem.ranks < 4 && dice.chance(40))
     drawMembers();
   if (!problem.isGrid() && problem.members == 1 && dice.chance(40))
     drawNest();
@@ -111,14 +111,17 @@ void Drawing::drawSizes() {
 /// that they may share those of keys.
 void Drawing::drawMembers() {
   oracle::Sizes &s = problem.sizes;
-  problem.members = dice.pick({2, 2, 3, 4});
-  bool isShared = dice.chance(40) && problem.members % s.keyHeads == 0;
+  problem.members =
+      problem.isGrid() ? 2 : dice.pick({2, 2, 3, 4}); // of many ranks
+  int64_t group = s.queryHeads / s.keyHeads;
+  int64_t keyHeads = s.keyHeads / problem.headParts; // of a part
+  bool isShared = dice.chance(40) && problem.members % keyHeads == 0;
   if (isShared)
-    s.queryHeads = std::lcm(s.queryHeads, problem.members);
-  if (isShared || s.keyHeads % problem.members == 0)
-    return;
-  s.queryHeads = s.queryHeads / s.keyHeads * problem.members;
-  s.keyHeads = problem.members;
+    group = std::lcm(group * keyHeads, problem.members) / keyHeads;
+  else if (keyHeads % problem.members != 0)
+    keyHeads = problem.members;
+  s.keyHeads = keyHeads * problem.headParts;
+  s.queryHeads = group * s.keyHeads;
 }
 
 /// Ranks of two axes, and sometimes of a third one over which heads are
@@ -540,13 +543,16 @@ void RandomProblem::drawOperand(const std::string &name,
 std::string RandomProblem::clauses() const {
   if (!isGrid())
     return format("sequence <@g, {}>", order);
-  return format("sequence <@g[1], {}> heads <@g[0]> batch <@g[2]>", order);
+  int64_t last = members == 1 ? 2 : 3;
+  return format("sequence <@g[{}], {}> heads <@g[{}]> batch <@g[{}]>",
+                members == 1 ? "1" : "1, 2", order, isHeadsLast ? last : 0,
+                isHeadsLast ? 0 : last);
 }
 
 std::string RandomProblem::strategy(const std::string &name) const {
-  return members == 1
-             ? name
-             : format("ulysses on [{}], {}", innerRanks == 0 ? 1 : 2, name);
+  return members == 1 ? name
+                      : format("ulysses on [{}], {}",
+                               innerRanks == 0 && !isGrid() ? 1 : 2, name);
 }
 
 std::string RandomProblem::text(int64_t ranks) const {
@@ -556,9 +562,11 @@ std::string RandomProblem::text(int64_t ranks) const {
         ranks == 1 ? "1x1" : format("{}x{}", ranks / innerRanks, innerRanks);
   if (members > 1)
     shape += format("x{}", ranks == 1 ? 1 : members);
-  if (isGrid())
-    shape =
-        ranks == 1 ? "1x1x1" : format("{}x{}x{}", headParts, ranks, batchParts);
+  if (isGrid() && ranks == 1)
+    shape = "1x1x" + shape;
+  else if (isGrid())
+    shape = format("{}x{}x{}", isHeadsLast ? batchParts : headParts, shape,
+                   isHeadsLast ? headParts : batchParts);
   return format("shard.grid @g(shape = {})\n{}", shape, body);
 }
 

@@ -11,6 +11,7 @@
 #include "tools/data/Safetensors.h"
 #include "tools/oracle/Oracle.h"
 
+#include <algorithm>
 #include <string>
 
 namespace burst::test {
@@ -30,15 +31,21 @@ struct RandomProblem {
   bool fuse = true, fuseSeparately = false;
   /// Over how many ranks heads and batch are, on other axes of the grid.
   int64_t headParts = 1, batchParts = 1;
+  /// Of the two, heads are on the last axis, and batch on the first.
+  bool isHeadsLast = false;
 
   /// Over how many ranks heads are exchanged for a sequence that these and
-  /// `ranks` share: on the last axis of a grid of two, where not 1.
+  /// `ranks` share, where not 1: on the last axis of the sequence.
   int64_t members = 1;
   /// How many of `ranks` are on the inner of two axes over which the sequence
   /// is sharded; 0 where there is one axis.
   int64_t innerRanks = 0;
 
   bool isGrid() const { return headParts * batchParts > 1; }
+  /// Key heads, each as often as ranks that differ in their heads have it.
+  int64_t keyHeadCopies() const {
+    return std::max(sizes.keyHeads, headParts * members);
+  }
 
   /// The module, its sequence sharded over so many ranks, or all of it on one.
   std::string text(int64_t ranks) const;
