@@ -671,7 +671,8 @@ def SimulatePass : Pass<"burst-simulate", "::mlir::ModuleOp"> {
 
     - `burst.flops` and `burst.flops_backward`, also of an element type (`burst.flops.bf16`) and
       of a head dimension (`burst.flops.bf16.64`): operations per second on tiles of which the
-      mask keeps all. Partial tiles take as long as full ones.
+      mask keeps all. Partial tiles take as long as full ones. `burst.flops_stored` is that of
+      products with stored scores (`ring_scores`), in both passes; left out, `burst.flops`.
     - `burst.peak`: operations per second that nothing exceeds.
     - `burst.tile`, rows and columns of a tile, and `burst.processors`, over which tiles of
       queries are shared out in all heads; `burst.launch`, seconds of any kernel;

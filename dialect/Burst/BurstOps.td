@@ -141,6 +141,10 @@ def Burst_AttentionOp : Burst_Op<"attention", [
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr unsigned variadicSegments[] = {3, 4};
+    /// Whether `max_scores` is a result that is used.
+    bool givesMaxScores() {
+      return getMaxScores() && !getMaxScores().use_empty();
+    }
   }];
 }
 

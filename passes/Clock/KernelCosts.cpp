@@ -197,10 +197,12 @@ AttendWork KernelCosts::workOf(const AttendGrad &attend) {
   return work;
 }
 
-double KernelCosts::rate(Type element, int64_t headDim, bool isBackward) const {
-  auto [found, isNew] = rates[isBackward].try_emplace({element, headDim});
+double KernelCosts::rate(Type element, int64_t headDim,
+                         Products products) const {
+  auto [found, isNew] =
+      rates[static_cast<size_t>(products)].try_emplace({element, headDim});
   if (isNew)
-    found->second = kernels.rate(element, headDim, isBackward);
+    found->second = kernels.rate(element, headDim, products);
   return found->second;
 }
 
@@ -213,7 +215,8 @@ double KernelCosts::seconds(const AttendWork &work, Type element,
     ofProcessor = std::max({ofProcessor, work.longest,
                             std::ceil(tasks / processors) * work.shortest});
   double ofTile = kernels.tile * kernels.tile * work.operations * processors /
-                  rate(element, headDim, isBackward);
+                  rate(element, headDim,
+                       isBackward ? Products::Backward : Products::Forward);
   double moved = work.bytes / kernels.memoryBandwidth;
   return std::max(ofProcessor * ofTile, moved) + kernels.staged * moved;
 }
@@ -221,7 +224,6 @@ double KernelCosts::seconds(const AttendWork &work, Type element,
 double KernelCosts::seconds(double pairs, double operations, double bytes,
                             Type element, int64_t headDim) const {
   return kernels.launch +
-         std::max(pairs * operations /
-                      rate(element, headDim, /*isBackward=*/false),
+         std::max(pairs * operations / rate(element, headDim, Products::Stored),
                   bytes / kernels.memoryBandwidth);
 }

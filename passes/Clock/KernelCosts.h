@@ -110,13 +110,13 @@ private:
   void addPairs(const AttendInputs &inputs, size_t slice, int64_t owner,
                 AttendWork &work);
   /// Of the kernels, remembered: it is looked up by names.
-  double rate(mlir::Type element, int64_t headDim, bool isBackward) const;
+  double rate(mlir::Type element, int64_t headDim, Products products) const;
 
   const Kernels &kernels;
   TileCounter counter;
   /// Forward and backward.
   mutable llvm::SmallDenseMap<std::pair<mlir::Type, int64_t>, double, 2>
-      rates[2];
+      rates[numProducts];
 };
 
 } // namespace burst

@@ -149,7 +149,8 @@ double burst::ownBuffers(const Workload &workload) {
   auto keyHeads = static_cast<double>(workload.sizes.keyHeads);
   auto queryDim = static_cast<double>(workload.sizes.queryDim);
   auto valueDim = static_cast<double>(workload.sizes.valueDim);
-  double ofQuery = queryHeads, ofKey = 0; // l or delta
+  double ofQuery = workload.givesMaxScores ? 0 : queryHeads; // l or delta
+  double ofKey = 0;
   if (workload.elementBytes != workload.stateBytes) {
     ofQuery += queryHeads * (workload.isBackward ? queryDim : valueDim);
     if (workload.isBackward)

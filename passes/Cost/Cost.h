@@ -45,12 +45,17 @@ struct Hardware {
   std::optional<std::pair<Link, Link>> rings = std::nullopt;
 };
 
+/// What kernels compute: an attention, its gradients, or products with scores
+/// that are stored, in both passes.
+enum class Products : uint8_t { Forward, Backward, Stored };
+inline constexpr size_t numProducts = 3;
+
 /// How fast the kernels of a rank are. Rates are those of tiles of which the
 /// mask keeps all, in operations per second.
 struct Kernels {
-  /// `burst.flops` and `burst.flops_backward`, and of them those for an element
-  /// type, and for a head dimension of it: "flops", "flops.bf16",
-  /// "flops.bf16.64".
+  /// `burst.flops`, `burst.flops_backward` and `burst.flops_stored`, and of
+  /// them those for an element type, and for a head dimension of it: "flops",
+  /// "flops.bf16", "flops.bf16.64".
   llvm::StringMap<double> rates;
   double launch = 0;     ///< seconds of a kernel, whatever it does
   double processors = 1; ///< to each of which tasks are given
@@ -70,9 +75,9 @@ struct Kernels {
   /// Operations per second that nothing exceeds; 0 where it is not known.
   double peak = 0;
 
-  /// The rate for elements of a type and heads of a dimension, of the backward
-  /// pass or the forward pass: the one that says most.
-  double rate(mlir::Type element, int64_t headDim, bool isBackward) const;
+  /// The rate for elements of a type and heads of a dimension: the one that
+  /// says most. Where none is said of these products, that of a forward pass.
+  double rate(mlir::Type element, int64_t headDim, Products products) const;
 };
 
 /// Ranks in a row that share a node, and its links to others.
@@ -187,6 +192,9 @@ public:
   struct Wanted {
     bool query = true, key = true, value = true;
   } wanted;
+  /// Whether a forward pass gives the largest scores: then its state is in
+  /// memory, l in that of theirs.
+  bool givesMaxScores = false;
   /// The grid's ranks, and the positions of the largest shards on it.
   Layout whole;
   int64_t queriesOfRank, keysOfRank;
@@ -286,8 +294,8 @@ Estimate estimateGathering(const Workload &workload, const Cargo &cargo,
 
 /// Bytes of what a rank computes with its own shards, beside results: forward
 /// the softmax state, of which o is made in the memory of out where it is of
-/// its type, and m in that of lse; backward delta, and gradients that are
-/// rounded.
+/// its type, m in that of lse, and l in that of the largest scores; backward
+/// delta, and gradients that are rounded.
 double ownBuffers(const Workload &workload);
 
 /// Which takes the least time. The model knows it to a percent at best: of

@@ -53,12 +53,16 @@ static constexpr Key keys[] = {
     {"burst.links", [](Machine &m) -> double & { return m.nodes.cards; }},
 };
 
-/// "flops" or "flops_backward", of a type, and of a head dimension of it.
+/// By what is computed, see Products.
+static constexpr std::array<StringLiteral, numProducts> rateNames = {
+    "flops", "flops_backward", "flops_stored"};
+
+/// One of these, of a type, and of a head dimension of it.
 static bool isRate(StringRef name) {
   auto [pass, rest] = name.split('.');
   auto [type, dim] = rest.split('.');
   int64_t number = 0;
-  return (pass == "flops" || pass == "flops_backward") &&
+  return llvm::is_contained(rateNames, pass) &&
          (rest.empty() ||
           llvm::is_contained({"f64", "f32", "bf16", "f16"}, type)) &&
          (dim.empty() || (!dim.getAsInteger(10, number) && number > 0)) &&
@@ -87,10 +91,11 @@ static LogicalResult readEntry(ModuleOp module, StringRef device,
     InFlightDiagnostic error = refuse() << ", which is not known; known are: ";
     llvm::interleaveComma(keys, error,
                           [&](const Key &key) { error << key.name; });
-    return error << ", " << placementKey
-                 << ", and burst.flops and burst.flops_backward of a type, as "
-                    "burst.flops.bf16, or of a head dimension of it, as "
-                    "burst.flops.bf16.64";
+    return error
+           << ", " << placementKey
+           << ", and burst.flops, burst.flops_backward and "
+              "burst.flops_stored of a type, as burst.flops.bf16, or of a "
+              "head dimension of it, as burst.flops.bf16.64";
   }
   if (isOfAxis && !(isKnown && key->isOfLink))
     return refuse() << ", an axis, which has burst.bandwidth and "
@@ -335,11 +340,10 @@ LogicalResult burst::describeMachineOf(ModuleOp module, StringRef path) {
   return describeMachine(module, (*buffer)->getBuffer(), path);
 }
 
-double Kernels::rate(Type element, int64_t headDim, bool isBackward) const {
+double Kernels::rate(Type element, int64_t headDim, Products products) const {
   std::string type = llvm::formatv("{0}", element);
-  for (StringRef pass : {StringRef("flops_backward"), StringRef("flops")}) {
-    if (pass == "flops_backward" && !isBackward)
-      continue;
+  for (StringRef pass :
+       {rateNames[static_cast<size_t>(products)], rateNames.front()}) {
     std::string ofType = (pass + "." + type).str();
     for (const std::string &name :
          {ofType + "." + std::to_string(headDim), ofType, pass.str()})

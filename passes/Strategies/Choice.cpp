@@ -179,14 +179,6 @@ static SmallVector<Axis> axesOfSeveral(shard::GridOp grid,
   return result;
 }
 
-/// Whether there are rows beside lse, see estimateExchange.
-static bool hasMoreRows(AttentionInterface op) {
-  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
-    return static_cast<bool>(backward.getLseGrad());
-  Value maxScores = cast<AttentionOp>(op.getOperation()).getMaxScores();
-  return maxScores && !maxScores.use_empty();
-}
-
 /// What `exchange`, and strategies between its ways, cost an attention; to
 /// `choice`, and the costs. Where it is pinned, so is what is pinned of these.
 static void weigh(AttentionInterface op, const Exchange &exchange,
@@ -206,21 +198,24 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                       return mask.ask(queries, keys);
                     });
   workload.axes = axesOfSeveral(gridOf(op), axesOf(op, exchange.sequence));
+  workload.givesMaxScores =
+      !backward && cast<AttentionOp>(op.getOperation()).givesMaxScores();
   if (backward)
     workload.wanted = {!backward.getQueryGrad().use_empty(),
                        !backward.getKeyGrad().use_empty(),
                        !backward.getValueGrad().use_empty()};
   Hardware hardware = machine.along(llvm::map_to_vector(
       workload.axes, [](const Axis &axis) { return axis.number; }));
-  hardware.flops =
-      machine.kernels.rate(op.getQuery().getType().getElementType(),
-                           sizes.queryDim, workload.isBackward);
+  hardware.flops = machine.kernels.rate(
+      op.getQuery().getType().getElementType(), sizes.queryDim,
+      workload.isBackward ? Products::Backward : Products::Forward);
   double tensors = tensorBytes(op, ofRank, whole);
   Estimate around;
   if (exchange.isDone())
     around = estimateExchange(
-        workload, axesOfSeveral(gridOf(op), exchange.axes), hasMoreRows(op),
-        ofRank.keyHeads < headParts, machine.along(exchange.axes));
+        workload, axesOfSeveral(gridOf(op), exchange.axes),
+        backward && backward.getLseGrad(), ofRank.keyHeads < headParts,
+        machine.along(exchange.axes));
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();

@@ -181,7 +181,7 @@ burst::allExchanges(AttentionInterface op,
 }
 
 Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
-                                 bool hasMoreRows, bool sharesHeads,
+                                 bool hasLseGradient, bool sharesHeads,
                                  const Hardware &hardware) {
   auto element = static_cast<double>(inside.elementBytes);
   auto state = static_cast<double>(inside.stateBytes);
@@ -190,7 +190,7 @@ Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
   // Numbers of a position and a head: forward q to o, lse and the largest
   // scores, k and v; backward q, o, do, lse and its gradient to dq, k and v to
   // dk and dv.
-  double rows = (hasMoreRows ? 2 : 1) * state;
+  double rows = (hasLseGradient || inside.givesMaxScores ? 2 : 1) * state;
   double in = queryDim * element, out = valueDim * element + rows;
   double ofKeys = (queryDim + valueDim) * element;
   double keysIn = ofKeys, keysOut = 0;

@@ -55,10 +55,8 @@ allExchanges(AttentionInterface op,
 /// attention in between, along these axes, which nothing hides. The sizes of
 /// the workload are those of the attention in between, and its heads; where
 /// ranks share heads of keys, gradients come back in the state type.
-/// `hasMoreRows`: a forward pass gives the largest scores too, a backward pass
-/// takes the gradient by lse.
 Estimate estimateExchange(const Workload &inside, llvm::ArrayRef<Axis> axes,
-                          bool hasMoreRows, bool sharesHeads,
+                          bool hasLseGradient, bool sharesHeads,
                           const Hardware &hardware);
 
 } // namespace burst

@@ -45,12 +45,11 @@ Tensors ForwardProgram::attend(const Shards &queries, const Shards &keys,
 void ForwardProgram::finish(ValueRange state) {
   Type rows = state[1].getType();
   SmallVector<Type> types{out, rows};
-  if (op.getMaxScores())
+  if (op.givesMaxScores())
     types.push_back(rows);
   auto finalize = ring::FinalizeOp::create(
       builder, loc, types, state[0], state[1], state[2], /*into=*/ValueRange());
-  for (auto [result, made] :
-       llvm::zip_equal(op->getResults(), finalize.getMade()))
+  for (auto [result, made] : llvm::zip(op->getResults(), finalize.getMade()))
     replace(result, made);
   erase();
 }

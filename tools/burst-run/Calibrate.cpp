@@ -80,20 +80,25 @@ std::optional<CalibratedGrid> CalibratedGrid::parse(StringRef text) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// What one rank's attention achieves: full, f32, 8 heads of 128.
-static std::optional<std::string> measureFlops(const RunOptions &options,
-                                               double &flops) {
-  constexpr int64_t positions = 1024, heads = 8, dim = 128;
-  constexpr double operations = 4.0 * heads * positions * positions * dim;
+/// The attention that is measured, of one rank: full, f32, 8 heads of 128.
+static constexpr int64_t positions = 1024, heads = 8, dim = 128;
+static constexpr double pairs =
+    static_cast<double>(heads) * positions * positions;
+static constexpr double operations = 4.0 * pairs * dim;
+
+/// How long it takes by a strategy, in the median.
+static std::optional<std::string> measureAttention(const RunOptions &options,
+                                                   StringRef strategy,
+                                                   double &seconds) {
   std::string text = llvm::formatv(
       "shard.grid @one(shape = 1)\n"
       "!x = tensor<1x{0}x{1}x{2}xf32>\n!l = tensor<1x{1}x{0}xf32>\n"
       "func.func @attention(%q: !x, %k: !x, %v: !x) -> (!x, !l) {{\n"
       "  %o, %lse = burst.attention %q, %k, %v sequence <@one, contiguous>\n"
-      "      : (!x, !x, !x) -> (!x, !l)\n"
+      "      strategy <{3}> : (!x, !x, !x) -> (!x, !l)\n"
       "  return %o, %lse : !x, !l\n"
       "}\n",
-      positions, heads, dim);
+      positions, heads, dim, strategy);
   DialectRegistry registry;
   jit::registerDialects(registry);
   MLIRContext context(registry);
@@ -124,18 +129,34 @@ static std::optional<std::string> measureFlops(const RunOptions &options,
       storage.back().set(e, std::sin(static_cast<double>(e)));
     views.push_back(viewOf(storage.back(), parameter->type));
   }
-  std::vector<double> rates;
+  std::vector<double> samples;
   std::vector<burst_counters> counters;
   constexpr int repeat = 9;
-  rates.reserve(repeat);
+  samples.reserve(repeat);
   // The first run touches memory for the first time.
   for (int i = 0; i <= repeat; ++i) {
     if (auto error = runAll(program->get(), views, howToRun(options), counters))
       return error;
     if (i > 0)
-      rates.push_back(operations / counters[0].compute_seconds);
+      samples.push_back(counters[0].compute_seconds);
   }
-  flops = median(rates);
+  seconds = median(samples);
+  return std::nullopt;
+}
+
+/// Operations per second of an attention, and of products with stored scores,
+/// beside which a softmax reads and writes all of them.
+static std::optional<std::string> measureFlops(const RunOptions &options,
+                                               double memoryBandwidth,
+                                               double &flops, double &stored) {
+  double ofAttention = 0, ofStored = 0;
+  if (auto error = measureAttention(options, "ring_kv", ofAttention))
+    return error;
+  if (auto error = measureAttention(options, "ring_scores", ofStored))
+    return error;
+  flops = operations / ofAttention;
+  stored =
+      operations / (ofStored - 2 * pairs * sizeof(float) / memoryBandwidth);
   return std::nullopt;
 }
 
@@ -229,13 +250,15 @@ static std::string describeLink(const Hardware &link) {
 /// How kernels on this processor compute, in f32: operands are packed first,
 /// and strips of rows skip panels of keys that a mask hides. Ranks that are
 /// threads share the device that was measured, and copy what they receive.
-static std::string describeKernels(const RunOptions &options, double copies) {
+static std::string describeKernels(const RunOptions &options, double copies,
+                                   double stored) {
   int64_t side = cpu::Target::host().maskedSide(sizeof(float));
   std::string text =
-      llvm::formatv("    \"burst.tile\" = {0:f1} : f64,\n"
+      llvm::formatv("    \"burst.flops_stored\" = {2:e3} : f64,\n"
+                    "    \"burst.tile\" = {0:f1} : f64,\n"
                     "    \"burst.staged\" = 2.0 : f64,\n"
                     "    \"burst.memory_bandwidth\" = {1:e3} : f64",
-                    static_cast<double>(side), 2 * copies);
+                    static_cast<double>(side), 2 * copies, stored);
   if (!options.ranks)
     text += llvm::formatv(",\n    \"burst.copy_bandwidth\" = {0:e3} : f64,\n"
                           "    \"burst.devices\" = 1.0 : f64",
@@ -247,6 +270,7 @@ static std::string describeKernels(const RunOptions &options, double copies) {
 static std::string describe(const RunOptions &options,
                             const std::optional<CalibratedGrid> &grid,
                             const Hardware &hardware, double copies,
+                            double stored,
                             ArrayRef<std::optional<Hardware>> links) {
   std::string how;
   if (options.threads != 0)
@@ -263,7 +287,7 @@ static std::string describe(const RunOptions &options,
                     "  \"burst\" = #dlti.target_device_spec<\n{2},\n"
                     "    \"burst.flops\" = {3:e3} : f64,\n{4}>",
                     cpu::Target::host().str(), how, describeLink(hardware),
-                    hardware.flops, describeKernels(options, copies));
+                    hardware.flops, describeKernels(options, copies, stored));
   for (auto [axis, link] : llvm::enumerate(links))
     if (link)
       text +=
@@ -303,14 +327,14 @@ int burst::calibrate(const RunOptions &options,
                      const std::string &path) {
   Hardware hardware;
   SmallVector<std::optional<Hardware>> links;
-  if (auto error = measureFlops(options, hardware.flops))
+  double copies = measureCopies(options), stored = 0;
+  if (auto error = measureFlops(options, 2 * copies, hardware.flops, stored))
     return failCalibration(*error);
-  double copies = measureCopies(options);
   if (auto error = measureLinks(options, grid, hardware, links))
     return failCalibration(*error);
   if (options.ranks && options.ranks->rank() != 0)
     return 0;
-  std::string text = describe(options, grid, hardware, copies, links);
+  std::string text = describe(options, grid, hardware, copies, stored, links);
   if (path == "-")
     llvm::outs() << text;
   else if (llvm::Error error = writeFile(text, path))

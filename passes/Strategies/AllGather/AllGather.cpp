@@ -67,7 +67,7 @@ struct AllGather final : Strategy {
                     const Hardware &hardware) const override {
     Estimate cost = estimateGathering(
         workload, cargoOf(workload, /*movesKeys=*/true), hardware);
-    if (workload.isBackward)
+    if (workload.isBackward || workload.givesMaxScores)
       cost.buffers += ownBuffers(workload);
     return cost;
   }

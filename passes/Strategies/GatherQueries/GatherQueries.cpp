@@ -75,7 +75,8 @@ struct GatherQueries final : Strategy {
     Estimate cost = estimateGathering(
         workload, cargoOf(workload, /*movesKeys=*/false), hardware);
     // A rank that is alone has no state in memory, see ring-fuse-ends.
-    if (workload.isBackward || workload.whole.parts > 1)
+    if (workload.isBackward || workload.givesMaxScores ||
+        workload.whole.parts > 1)
       cost.buffers += ownBuffers(workload);
     return cost;
   }

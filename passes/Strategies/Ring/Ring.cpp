@@ -59,7 +59,8 @@ public:
                           ? estimateBidirectional(workload, cargo, hardware)
                           : estimateRotation(workload, cargo, hardware);
     // A rank that is alone has no state in memory, see ring-fuse-ends.
-    if (workload.isBackward || workload.whole.parts > 1)
+    if (workload.isBackward || workload.givesMaxScores ||
+        workload.whole.parts > 1)
       result.buffers += ownBuffers(workload);
     return result;
   }

@@ -183,6 +183,29 @@ TEST_F(ClockTest, SharedDevices) {
   }
 }
 
+// Products with stored scores have a rate of their own, in both passes.
+TEST_F(ClockTest, StoredScores) {
+  Machine machine = machineOfPairs();
+  machine.whole.bandwidth = 1e18;
+  machine.whole.latency = 0;
+  Machine slower = machine;
+  slower.kernels.rates["flops_stored"] = 2.5e8;
+  for (const char *backward : {"", "ring_scores"}) {
+    Problem problem;
+    problem.forward = "ring_scores";
+    problem.backward = backward;
+    double seconds = ClockRun(problem, machine).seconds();
+    // Two products of 4 ranks of 4 queries, or five, over dimensions of 4.
+    double products = *backward ? 5 : 2;
+    EXPECT_NEAR(seconds, products * 2 * 4 * (2 * 4 * 16) / 1e9, 1e-6 * seconds);
+    EXPECT_NEAR(ClockRun(problem, slower).seconds(), 4 * seconds,
+                1e-6 * seconds);
+  }
+  Problem other;
+  EXPECT_EQ(ClockRun(other, slower).seconds(),
+            ClockRun(other, machine).seconds());
+}
+
 // Ranks that do the same at the same time have the times that they have where
 // each is run by itself.
 TEST_F(ClockTest, Symmetry) {

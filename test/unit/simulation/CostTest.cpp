@@ -248,7 +248,7 @@ public:
     if (problem.members > 1)
       cost += estimateExchange(
           workload, {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
-          /*hasMoreRows=*/false, problem.keyHeads < problem.members, {});
+          /*hasLseGradient=*/false, problem.keyHeads < problem.members, {});
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -298,7 +298,7 @@ private:
                    problem.members;
     int64_t bytes = queries * (problem.dim + problem.valueDim) * element +
                     keys * (problem.dim + problem.valueDim) * element +
-                    queries * state;
+                    queries * state * (problem.givesMaxScores ? 2 : 1);
     if (workload.isBackward)
       // The gradient of out, and those by query, key and value.
       bytes += queries * (problem.valueDim + problem.dim) * element +
@@ -310,6 +310,7 @@ private:
     workload.wanted = {StringRef(problem.wanted).contains('q'),
                        StringRef(problem.wanted).contains('k'),
                        StringRef(problem.wanted).contains('v')};
+    workload.givesMaxScores = problem.givesMaxScores;
     if (int64_t inner = problem.innerRanks; inner != 0) {
       workload.axes = {{0, problem.parts / inner}, {1, inner}};
       llvm::erase_if(workload.axes,
@@ -416,6 +417,34 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
           problem.dim = 6;
           problem.valueDim = 5;
           problem.element = element;
+          SCOPED_TRACE(problem.describe());
+          PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
+        }
+}
+
+// The state lives in the memory of results, and is there also where one attend
+// would end it.
+TEST(CostTest, BytesWithMaxScoresAreThoseOfThePlan) {
+  auto context = makeContext();
+  for (int64_t members : {1, 2})
+    for (int64_t parts : {1, 2, 4})
+      for (const char *element : {"bf16", "f64"})
+        for (Direction direction : directions) {
+          if (*direction.backward ||
+              (direction.forward == StringRef("ring_scores") && members > 1))
+            continue;
+          Problem problem;
+          problem.forward = direction.forward;
+          problem.mask = masks[1].text;
+          problem.order = "zigzag";
+          problem.parts = parts;
+          problem.members = members;
+          problem.queries = problem.keys = 48;
+          problem.heads = problem.keyHeads = 4;
+          problem.dim = 6;
+          problem.valueDim = 5;
+          problem.element = element;
+          problem.givesMaxScores = true;
           SCOPED_TRACE(problem.describe());
           PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
         }
@@ -554,7 +583,7 @@ TEST(CostTest, BytesAlongAxesAddUp) {
   for (StringRef strategy : {"double_ring_kv", "double_ring_q"})
     EXPECT_NEAR(shareOfNodes(strategy), 1.0 / 7, 1e-9);
   Estimate exchange = estimateExchange(workload, {{3, 2}, {4, 2}},
-                                       /*hasMoreRows=*/false,
+                                       /*hasLseGradient=*/false,
                                        /*sharesHeads=*/false, {});
   EXPECT_NEAR(exchange.bytesAlong(3), exchange.bytes * 2 / 3, 1e-6);
   EXPECT_NEAR(exchange.bytesAlong(4), exchange.bytes / 3, 1e-6);

@@ -60,12 +60,14 @@ func.func @f(%q: {1}, %k: {2}, %v: {3}, %o: {4}, %lse: {5}, %do: {4})
   return llvm::formatv(R"(
 shard.grid @cp(shape = {0})
 func.func @f(%q: {1}, %k: {2}, %v: {3}) -> ({4}, {5}) {{
-  %o, %lse = burst.attention %q, %k, %v {6} {7} sequence <@cp, {8}>
+  %o, %lse{10} = burst.attention %q, %k, %v {6} {7} sequence <@cp, {8}>
       strategy <{9}> : ({1}, {2}, {3}) -> ({4}, {5})
-  return %o, %lse : {4}, {5}
+  return %o, %lse{10} : {4}, {5}
 })",
-                       grid, q, k, v, o, lse, mask.empty() ? "" : "mask", mask,
-                       order, exchange + forward);
+                       grid, q, k, v, o,
+                       givesMaxScores ? lse + ", " + lse : lse,
+                       mask.empty() ? "" : "mask", mask, order,
+                       exchange + forward, givesMaxScores ? ", %max" : "");
 }
 
 std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
@@ -77,13 +79,14 @@ std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
 
 std::string Problem::describe() const {
   return llvm::formatv(
-      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}{11}", order,
+      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}{11}{12}", order,
       mask.empty() ? "full" : mask, parts, queries, keys, drop ? ", drop" : "",
       overlap ? ", overlap" : "", backward.empty() ? ", " : ", backward ",
       backward.empty() ? forward : backward,
       members > 1 ? " x " + std::to_string(members) : "",
       innerRanks == 0 ? "" : " in rings of " + std::to_string(innerRanks),
-      wanted == "qkv" ? "" : " of " + wanted);
+      wanted == "qkv" ? "" : " of " + wanted,
+      givesMaxScores ? ", largest scores" : "");
 }
 
 std::unique_ptr<MLIRContext> makeContext() {

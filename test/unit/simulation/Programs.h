@@ -37,6 +37,8 @@ struct Problem {
   int64_t innerRanks = 0;
   /// The gradients that are returned, in this order.
   std::string wanted = "qkv";
+  /// Whether a forward pass gives the largest scores.
+  bool givesMaxScores = false;
 
   bool movesQueries() const {
     return llvm::StringRef(backward.empty() ? forward : backward)
