@@ -62,9 +62,9 @@ private:
   /// Attention of one rank that keeps all, forward and backward.
   std::optional<Bound> references[2];
   /// When the machine was measured: how long these took, and a kernel of next
-  /// to nothing, and how fast the memory was.
+  /// to nothing, how fast the memory was, and products with stored scores.
   double referenceSeconds[2];
-  double launch = 0, memoryBandwidth = 0;
+  double launch = 0, memoryBandwidth = 0, storedRate = 0;
   std::vector<Timing> timings;
 };
 
@@ -130,6 +130,18 @@ void ClockCells::measureMachine() {
   program.bind(smallest.sequence, device.handle);
   launch = secondsOf(program);
   table.fact("clock: launch", llvm::formatv("{0:f1} us", 1e6 * launch));
+  // Beside two products a softmax reads and writes all scores.
+  Problem stored = problemOf(options.quick, false, Mask::Full);
+  stored.strategy = "ring_scores";
+  Bound stores(stored.text(), "attention", target);
+  stores.bind(stored.sequence, device.handle);
+  auto positions = static_cast<double>(stored.sequence);
+  double scores =
+      positions * positions * static_cast<double>(stored.heads) * sizeof(float);
+  double seconds = secondsOf(stores) - 2 * scores / memoryBandwidth;
+  storedRate = stored.flops() / seconds;
+  table.fact("clock: stored scores",
+             llvm::formatv("{0:f1} GFLOP/s", 1e-9 * storedRate));
 }
 
 /// Says how fast the machine is while the reference takes so long: others may
@@ -142,6 +154,7 @@ void ClockCells::describe(const Problem &problem, double seconds,
   kernels.rates[problem.isBackward ? "flops_backward" : "flops"] =
       full.flops() / seconds;
   double slower = seconds / referenceSeconds[problem.isBackward];
+  kernels.rates["flops_stored"] = storedRate / slower;
   kernels.launch = launch * slower;
   kernels.memoryBandwidth = memoryBandwidth / slower;
   kernels.copyBandwidth = kernels.memoryBandwidth / 2;
@@ -160,7 +173,8 @@ void ClockCells::describeProcesses(const Problem &problem,
   Kernels &kernels = machine.kernels;
   int64_t atOnce = options.threads / threadsOf(problem);
   auto parts = static_cast<double>(atOnce);
-  kernels.rates[problem.isBackward ? "flops_backward" : "flops"] /= parts;
+  for (auto &[name, rate] : kernels.rates)
+    rate /= parts;
   kernels.memoryBandwidth /= parts;
   kernels.copyBandwidth = std::numeric_limits<double>::infinity();
   kernels.devices = parts;
@@ -256,13 +270,20 @@ void ClockCells::run() {
     const char *name;
     int64_t nodes = 1;
   };
-  constexpr Pinned strategies[] = {
-      {"ring_kv"},          {"ring_q"},
-      {"direct_kv"},        {"direct_q"},
-      {"all_gather"},       {"gather_q"},
-      {"bi_ring_kv"},       {"bi_ring_q"},
-      {"ulysses"},          {"double_ring_kv", 2},
-      {"double_ring_q", 2}, {"ulysses on [1], ring_kv on [0]", 2}};
+  constexpr Pinned strategies[] = {{"ring_kv"},
+                                   {"ring_q"},
+                                   {"direct_kv"},
+                                   {"direct_q"},
+                                   {"all_gather"},
+                                   {"gather_q"},
+                                   {"bi_ring_kv"},
+                                   {"bi_ring_q"},
+                                   {"ulysses"},
+                                   {"ring_scores"},
+                                   {"double_ring_kv", 2},
+                                   {"double_ring_q", 2},
+                                   {"ulysses on [1], ring_kv on [0]", 2},
+                                   {"ulysses on [1], all_gather on [0]", 2}};
   // Slow ones have the bytes of a ring take about as long as it computes.
   constexpr Links links[] = {
       {"fast"}, {"slow", 1e-3, 1e8}, {"processes", 0, 0, true}};
