@@ -198,6 +198,20 @@ TEST(Attention, backward) {
   expectBackwardRuns(attention);
 }
 
+/// As tensor parallelism has them: what a rank has of them is cut further.
+TEST(Attention, headsOnTheInnermostAxis) {
+  burst_attention attention = smallAttention();
+  const burst_axis grid[] = {
+      {2, "zigzag", nullptr}, {2, nullptr, nullptr}, {2, nullptr, "heads"}};
+  attention.axes = grid;
+  attention.num_axes = 3;
+  attention.key_heads = 4;
+  attention.score = "alibi";
+  attention.strategy = "ulysses on [1], ring_kv on [0]";
+  expectRuns(attention);
+  expectBackwardRuns(attention, 0, 0, {"ulysses on [1], ring_q on [0]"});
+}
+
 /// Of every strategy, and where heads are exchanged, alone or around another.
 TEST(Attention, maxScores) {
   burst_attention attention = smallAttention();
