@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 # Or some of them, each along axes: "ulysses on [1], ring_kv on [0]".
 Strategy = Literal["auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "bi_ring_kv",
-                   "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores"] | str
+                   "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses",
+                   "ring_scores"] | str
 
 
 @overload

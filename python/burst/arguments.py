@@ -16,7 +16,8 @@ from burst.regions import TABLE_TYPES
 LAYOUTS = {"bhsd": (0, 2, 1, 3), "bshd": (0, 1, 2, 3)}
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 STRATEGIES = ("auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "bi_ring_kv",
-              "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses", "ring_scores")
+              "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses",
+              "ring_scores")
 # Between that of the forward pass and that of the backward pass.
 _THEN = " then "
 # Optimisations that can be left out.

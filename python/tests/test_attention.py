@@ -248,7 +248,8 @@ def test_merge():
 @pytest.mark.parametrize("arguments, message", [
     (dict(dropout=0.1), "dropout: got 0.1; burst has none"),
     (dict(strategy="best"), "strategy: 'best' is not known"),
-    (dict(without=("tiling",)), "without: 'tiling' is not known; there are overlap, dropping, local"),
+    (dict(without=("tiling",)),
+     "without: 'tiling' is not known; there are overlap, dropping, local"),
     (dict(without="overlap"), "without: a tuple of names is wanted, as in (\"overlap\","),
     (dict(layout="sbhd"), "layout: 'sbhd' is not known"),
     (dict(mask=lambda b, h, i, j: i - j), "gives an integer, where True or False is wanted"),

@@ -69,7 +69,8 @@ def test_scores_that_are_stored():
                          heads=4, key_heads=2, strategy="ring_scores", without=("overlap",))
     assert set(report.errors) == {"o", "lse", "dq", "dk", "dv"}
     for score, message in ((alibi, "has no gradients of tables"),
-                           (lambda s, b, h, i, j: torch.tanh(s), "whose derivative reads products")):
+                           (lambda s, b, h, i, j: torch.tanh(s),
+                            "whose derivative reads products")):
         with pytest.raises(burst.Error, match=message):
             burst.check(causal, score, S=77, ranks=4, strategy="ring_scores")
 
