@@ -237,7 +237,7 @@ void checkGradients(const burst_attention &a, Checker &c, Read &read) {
     std::string_view name = left.substr(0, end);
     isMore = end != left.size();
     left.remove_prefix(isMore ? end + 1 : end);
-    auto table = std::find_if(
+    const auto *table = std::find_if(
         std::begin(tables), std::end(tables), [&](const Table &other) {
           return other.argument == name && !other.isIds &&
                  std::any_of(read.score.begin(), read.score.end(),
@@ -246,12 +246,12 @@ void checkGradients(const burst_attention &a, Checker &c, Read &read) {
                              });
         });
     if (table == std::end(tables) ||
-        std::find(read.gradients.begin(), read.gradients.end(), &*table) !=
+        std::find(read.gradients.begin(), read.gradients.end(), table) !=
             read.gradients.end())
       return c.refuse("gradients", found,
                       "slopes (of alibi) and bias (of bias), each once and "
                       "where the score takes it, as in \"slopes,bias\"");
-    read.gradients.push_back(&*table);
+    read.gradients.push_back(table);
   }
 }
 
