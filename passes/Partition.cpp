@@ -188,13 +188,13 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
 /// Heads and batch are cut into equal parts, along axes that count as one.
 LogicalResult Partitioner::checkSplits(AttentionInterface op) {
   for (auto [what, axes] : {std::pair("heads", heads), {"batch", batch}})
-    if (axes)
-      for (size_t i = 1; i < axes.getAxes().size(); ++i)
-        if (axes.getAxes()[i - 1] + 1 != axes.getAxes()[i])
-          return op->emitOpError("shards ")
-                 << what << " over " << axes << ", of which axis "
-                 << axes.getAxes()[i] << " must directly follow axis "
-                 << axes.getAxes()[i - 1] << " in the grid";
+    if (axes && failed(verifyAxes(
+                    [&] {
+                      return op->emitOpError("shards ")
+                             << what << " over " << axes << ", of which ";
+                    },
+                    axes.getAxes())))
+      return failure();
   const std::tuple<StringRef, AxesAttr, Value, int64_t> splits[] = {
       {"batches", batch, op.getQuery(), 0},
       {"query heads", heads, op.getQuery(), 2},

@@ -159,7 +159,7 @@ shard.grid @mesh(shape = 2x2)
 !q = tensor<1x48x8x16xf32>
 
 func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{shards heads over #burst.axes<@mesh[1, 0]>, of which axis 0 must directly follow axis 1 in the grid}}
+  // expected-error @below {{shards heads over #burst.axes<@mesh[1, 0]>, of which each axis follows the one before it in the grid, got: 0 behind 1}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh[], contiguous> heads <@mesh[1, 0]>
       : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
   return %o : !q
