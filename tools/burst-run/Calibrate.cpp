@@ -155,8 +155,10 @@ static std::optional<std::string> measureFlops(const RunOptions &options,
   if (auto error = measureAttention(options, "ring_scores", ofStored))
     return error;
   flops = operations / ofAttention;
-  stored =
-      operations / (ofStored - 2 * pairs * sizeof(float) / memoryBandwidth);
+  // No more than half, however slow the memory was meanwhile.
+  double softmax =
+      std::min(2 * pairs * sizeof(float) / memoryBandwidth, ofStored / 2);
+  stored = operations / (ofStored - softmax);
   return std::nullopt;
 }
 
