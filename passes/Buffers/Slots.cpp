@@ -151,8 +151,9 @@ static bool isFinal(Value tensor) {
 
 bool burst::isReturnedInPlace(OpOperand &use) {
   Value tensor = use.get();
-  if (!isFinal(tensor))
-    return tensor.hasOneUse();
+  auto isReturn = [&](Operation *user) { return user == use.getOwner(); };
+  if (!isFinal(tensor) && !llvm::all_of(tensor.getUsers(), isReturn))
+    return false;
   auto before =
       use.getOwner()->getOperands().take_front(use.getOperandNumber());
   return !llvm::is_contained(before, tensor);
