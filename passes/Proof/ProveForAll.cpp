@@ -118,16 +118,19 @@ Verdict Prover::run() {
                "of fewer than 3 ranks, whose number P - 1 is not told from 1"};
     return verdict;
   }
-  SmallVector<Value> steps;
+  // Where nothing goes round, no direction is asked for.
+  SmallVector<Value> steps, unused;
   for (const Contract::Need &need : verdict.contract.needs)
     if (need.step && !llvm::is_contained(steps, need.step))
-      steps.push_back(need.step);
+      (need.step.use_empty() ? unused : steps).push_back(need.step);
   if (steps.size() > 6) {
     verdict.reason = Reason{program, "too many rings"};
     return verdict;
   }
   for (unsigned directions = 0; directions < 1u << steps.size(); ++directions) {
     Chosen chosen;
+    for (Value step : unused)
+      chosen.push_back({step, Index(1)});
     for (auto [number, step] : llvm::enumerate(steps))
       chosen.push_back(
           {step, directions >> number & 1 ? Index::numRanks() - 1 : Index(1)});
