@@ -127,7 +127,7 @@ static std::string cheaperRing(const Problem &problem) {
       fail("cannot weigh strategies for " + problem.name());
     for (const Candidate &candidate : choices->front().candidates)
       if (candidate.strategy->getName().starts_with("ring_") &&
-          candidate.exchanged.empty()) {
+          candidate.exchanged.axes.empty()) {
         names.push_back(candidate.strategy->getName());
         costs.push_back(candidate.cost);
       }

@@ -56,17 +56,13 @@ public:
       order.text = readSince(begin);
     return true;
   }
-  /// Words, each with the axes on which it works.
+  /// Words, each with the axes on which it works, and its chunks.
   bool readStrategy(Name &strategy) {
     std::string_view begin = rest;
     do {
-      Name name, on;
-      if (!readWord(name))
-        return false;
-      std::string_view behind = rest;
-      if (!readWord(on) || on.name != "on")
-        rest = behind;
-      else if (!readAxes())
+      Name name;
+      if (!readWord(name) || (eatWord("on") && !readAxes()) ||
+          (eatWord("in") && !readChunks()))
         return false;
     } while (eat(','));
     strategy.name = strategy.text = readSince(begin);
@@ -74,6 +70,18 @@ public:
   }
 
 private:
+  bool eatWord(std::string_view wanted) {
+    std::string_view before = rest;
+    Name word;
+    if (readWord(word) && word.name == wanted)
+      return true;
+    rest = before;
+    return false;
+  }
+  bool readChunks() {
+    take(" ");
+    return !take(digits).empty() && eatWord("chunks");
+  }
   bool readAxes() {
     if (!eat('['))
       return false;

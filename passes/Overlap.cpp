@@ -102,6 +102,61 @@ static void hoist(ring::TransferOpInterface start) {
 }
 
 //===----------------------------------------------------------------------===//
+// Chunks of heads
+//===----------------------------------------------------------------------===//
+
+/// The chunk of heads that an all-to-all brings; none where it is no chunk.
+static std::optional<uint64_t> chunkOf(ring::TransferOpInterface start) {
+  auto take = start.getTensors().front().getDefiningOp<ring::TakeHeadsOp>();
+  return take ? std::optional(take.getChunk()) : std::nullopt;
+}
+
+/// Heads of the next chunk come while those of this one are attended, and no
+/// earlier, so that what they come in are two buffers.
+static void bringNextChunks(ArrayRef<ring::TransferOpInterface> starts) {
+  SmallVector<Operation *> waits; // the first of each chunk
+  auto moveUp = [](Operation *op, Operation *target) {
+    if (target->isBeforeInBlock(op))
+      op->moveBefore(target);
+  };
+  for (ring::TransferOpInterface start : starts) {
+    std::optional<uint64_t> chunk = chunkOf(start);
+    if (!chunk)
+      continue;
+    waits.resize(std::max<size_t>(waits.size(), *chunk + 1));
+    for (Operation *wait : start.getToken().getUsers())
+      if (!waits[*chunk] || wait->isBeforeInBlock(waits[*chunk]))
+        waits[*chunk] = wait;
+    Operation *target = *chunk == 0 ? nullptr : waits[*chunk - 1];
+    if (!target)
+      continue;
+    for (Value tensor : start.getTensors())
+      if (Operation *take = tensor.getDefiningOp())
+        moveUp(take, target);
+    moveUp(start, target);
+  }
+}
+
+/// What was made of a chunk is under way until the next one has been attended.
+static void awaitChunksLate(ArrayRef<ring::TransferOpInterface> starts) {
+  for (ring::TransferOpInterface start : starts) {
+    if (start.getRoute() != ring::Route::ToSequence ||
+        !start.getToken().hasOneUse())
+      continue;
+    Operation *wait = *start.getToken().user_begin();
+    if (!llvm::all_of(wait->getUsers(), llvm::IsaPred<ring::JoinHeadsOp>))
+      continue;
+    for (Operation *behind = wait->getNextNode(); behind;
+         behind = behind->getNextNode())
+      if (auto next = dyn_cast<ring::TransferOpInterface>(behind);
+          next && next.getRoute() == ring::Route::ToSequence) {
+        wait->moveBefore(behind);
+        break;
+      }
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // What the next turn needs late
 //===----------------------------------------------------------------------===//
 
@@ -240,6 +295,8 @@ struct Overlap : burst::impl::OverlapPassBase<Overlap> {
         [&](ring::TransferOpInterface start) { starts.push_back(start); });
     for (ring::TransferOpInterface start : starts)
       hoist(start);
+    bringNextChunks(starts);
+    awaitChunksLate(starts);
   }
 };
 } // namespace

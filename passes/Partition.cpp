@@ -169,6 +169,10 @@ LogicalResult Partitioner::checkAttention(AttentionInterface op) {
                            "than another attention of this function, whose "
                            "tensors it may share; pin the same of strategy <")
            << exchangeName << "> for both";
+  if (!attentions.empty() && inside.chunks != exchange->chunks)
+    return op->emitOpError("exchanges heads in ")
+           << exchange->chunks << " chunks, and another attention of this "
+           << "function in " << inside.chunks << "; pin the same for both";
   inside = *exchange;
   strategies[op] = exchange->rest;
   layoutInside = *resolveLayout(op, inside.sequence);
@@ -539,6 +543,9 @@ LogicalResult Partitioner::run() {
   if (failed(check()))
     return failure();
   function->setAttr(ring::gridAttr, sequence.getGrid());
+  if (inside.chunks != 1)
+    function->setAttr(ring::headChunksAttr,
+                      Builder(function).getI64IntegerAttr(inside.chunks));
   for (auto &[op, sizes] : attentions)
     partition(op, sizes);
   auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());

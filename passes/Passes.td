@@ -283,6 +283,40 @@ def VerifyPartitionedPass : Pass<"burst-verify-partitioned", "::mlir::func::Func
   }];
 }
 
+def SplitHeadsPass : Pass<"burst-split-heads", "::mlir::func::FuncOp"> {
+  let summary = "exchanges heads in chunks, and attends one after the other";
+  let description = [{
+    Where `burst-partition` says in how many chunks heads go (`ring.head_chunks`, of
+    `strategy <ulysses in 4 chunks>`), all-to-alls and attentions between them are
+    written once for each: `ring.take_heads` gives the first ones their chunk of an
+    argument, and `ring.join_heads` makes results of what the last ones bring. Regions
+    see the numbers that heads have among all.
+
+    Keys of which each has one query head go with it; others come whole, once, in front
+    of all chunks.
+
+    Input:
+    ```mlir
+    %t = ring.start %q ... all_to_all heads over 4 ...
+    %lq = ring.wait %t
+    ...
+    %o = burst.attention %gq, %gk, %gv ...
+    ```
+    Output, twice:
+    ```mlir
+    %c = ring.take_heads %q chunk 0 of 2
+    %t = ring.start %c ... all_to_all heads over 4 ...
+    %lq = ring.wait %t
+    ...
+    %o = burst.attention %gq, %gk, %gv ...
+    ```
+
+    Needs `burst-partition`, and comes behind `burst-check-tables`, which asks for all
+    heads at once. Leaves programs without `ring.head_chunks`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::burst::ring::RingDialect"];
+}
+
 def CheckTablesPass : Pass<"burst-check-tables", "::mlir::func::FuncOp"> {
   let summary = "requires that captured tables are as large as what reads them";
   let description = [{
@@ -482,6 +516,9 @@ def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {
     turn, though the next one needs it only behind its attend (states and
     gradients, and shards that come back in a bidirectional ring), it waits for there:
     the token is carried in place of what it brings.
+
+    Where heads go in chunks, those of the next chunk come while those of one are
+    attended, and what was made of one goes while the next one is: two buffers of each.
 
     Input: `attend; start; wait`. Output: `start; attend; wait`.
   }];

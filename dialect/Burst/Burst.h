@@ -50,10 +50,11 @@ struct Sharded {
 };
 
 /// A name of a strategy, and the axes on which it works; none where it works on
-/// all that are left.
+/// all that are left. In how many chunks heads go, where it says so.
 struct StrategyPart {
   llvm::StringRef name;
   llvm::SmallVector<int64_t> axes = {};
+  int64_t chunks = 1;
 };
 
 class AttentionInterface;

@@ -156,17 +156,35 @@ LogicalResult burst::verifyAxes(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+namespace {
 /// As attributes hold them.
-static std::pair<SmallVector<StringAttr>, SmallVector<DenseI64ArrayAttr>>
-listParts(MLIRContext *context, ArrayRef<StrategyPart> parts) {
-  Builder builder(context);
+struct StrategyParts {
+  StrategyParts(MLIRContext *context, ArrayRef<StrategyPart> parts) {
+    Builder builder(context);
+    for (const StrategyPart &part : parts) {
+      names.push_back(builder.getStringAttr(part.name));
+      axes.push_back(builder.getDenseI64ArrayAttr(part.axes));
+      chunks.push_back(part.chunks);
+    }
+  }
+
   SmallVector<StringAttr> names;
   SmallVector<DenseI64ArrayAttr> axes;
-  for (const StrategyPart &part : parts) {
-    names.push_back(builder.getStringAttr(part.name));
-    axes.push_back(builder.getDenseI64ArrayAttr(part.axes));
-  }
-  return {names, axes};
+  SmallVector<int64_t> chunks;
+};
+} // namespace
+
+/// `in 4 chunks`, where it stands there.
+static ParseResult parseChunks(AsmParser &parser, int64_t &chunks) {
+  if (failed(parser.parseOptionalKeyword("in")))
+    return success();
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseInteger(chunks) || parser.parseKeyword("chunks"))
+    return failure();
+  if (chunks < 1)
+    return parser.emitError(loc, "heads go in 1 chunk or more, got: ")
+           << chunks;
+  return success();
 }
 
 Attribute StrategyAttr::parse(AsmParser &parser, Type) {
@@ -177,32 +195,35 @@ Attribute StrategyAttr::parse(AsmParser &parser, Type) {
     if (parser.parseKeyword(&part.name))
       return failure();
     if (failed(parser.parseOptionalKeyword("on")))
-      return success();
+      return parseChunks(parser, part.chunks);
     SMLoc loc = parser.getCurrentLocation();
     if (parseAxisList(parser, part.axes))
       return failure();
     if (part.axes.empty())
       return parser.emitError(loc, "expected the axes on which the strategy "
                                    "works, as in on [1]");
-    return success();
+    return parseChunks(parser, part.chunks);
   };
   if (parser.parseLess() || parser.parseCommaSeparatedList(parsePart) ||
       parser.parseGreater())
     return {};
-  auto [names, axes] = listParts(parser.getContext(), parts);
-  return parser.getChecked<StrategyAttr>(loc, parser.getContext(), names, axes);
+  StrategyParts listed(parser.getContext(), parts);
+  return parser.getChecked<StrategyAttr>(loc, parser.getContext(), listed.names,
+                                         listed.axes, listed.chunks);
 }
 
 StrategyAttr StrategyAttr::get(MLIRContext *context,
                                ArrayRef<StrategyPart> parts) {
-  auto [names, axes] = listParts(context, parts);
-  return get(context, names, axes);
+  StrategyParts listed(context, parts);
+  return get(context, listed.names, listed.axes, listed.chunks);
 }
 
 SmallVector<StrategyPart> StrategyAttr::getParts() const {
   SmallVector<StrategyPart> parts;
-  for (auto [name, axes] : llvm::zip_equal(getNames(), getAxes()))
-    parts.push_back({name.getValue(), SmallVector<int64_t>(axes.asArrayRef())});
+  for (auto [name, axes, chunks] :
+       llvm::zip_equal(getNames(), getAxes(), getChunks()))
+    parts.push_back(
+        {name.getValue(), SmallVector<int64_t>(axes.asArrayRef()), chunks});
   return parts;
 }
 
@@ -215,6 +236,8 @@ std::string StrategyAttr::getText() const {
     if (!part.axes.empty())
       os << " on ";
     printAxisList(os, part.axes);
+    if (part.chunks != 1)
+      os << " in " << part.chunks << " chunks";
   }
   return text;
 }
@@ -225,9 +248,15 @@ void StrategyAttr::print(AsmPrinter &printer) const {
 
 LogicalResult StrategyAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<StringAttr> names,
-                                   ArrayRef<DenseI64ArrayAttr> axes) {
-  if (names.empty() || names.size() != axes.size())
-    return emitError() << "a strategy has one name or more, and axes of each";
+                                   ArrayRef<DenseI64ArrayAttr> axes,
+                                   ArrayRef<int64_t> chunks) {
+  if (names.empty() || names.size() != axes.size() ||
+      names.size() != chunks.size())
+    return emitError() << "a strategy has one name or more, and axes and "
+                          "chunks of each";
+  for (int64_t count : chunks)
+    if (count < 1)
+      return emitError() << "heads go in 1 chunk or more, got: " << count;
   SmallVector<int64_t> taken;
   int64_t numOpen = 0;
   for (auto [index, name] : llvm::enumerate(names)) {

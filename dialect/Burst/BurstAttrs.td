@@ -100,6 +100,13 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
     2405.07719). `ulysses` works on the last axes of the sequence. Where only
     `ulysses` is pinned, and not on all axes, what goes along the others is chosen.
 
+    `ulysses in 4 chunks` exchanges a fourth of the heads at a time, while the fourth
+    before it is computed, so that a rank holds two fourths of what the all-to-alls
+    bring (Ghadia et al., Untied Ulysses, arXiv 2602.21196). Chunk c of n has the heads
+    c, c + n, c + 2n and so on: each as many of each rank. Queries of one key head per
+    query head take keys along; n chunks of others, which n divides for each key head,
+    share keys that come whole, and their backward pass does not go in chunks.
+
     An op without a strategy gets one from `burst-choose-strategy`. A name that no
     strategy goes by is refused by `burst-lower-to-ring`, at the op.
 
@@ -107,12 +114,15 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
     - (C1) at least one name, each once.
     - (C2) axes are as in `#burst.sequence`, no axis twice; at most one name has
       none.
+    - (C3) chunks are 1, where nothing is said, or more.
 
     Examples: `#burst.strategy<ring_kv>`,
-    `#burst.strategy<ulysses on [1], ring_kv on [0]>`
+    `#burst.strategy<ulysses on [1], ring_kv on [0]>`,
+    `#burst.strategy<ulysses in 4 chunks>`
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names,
-                        ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$axes);
+                        ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$axes,
+                        ArrayRefParameter<"int64_t">:$chunks);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<::burst::StrategyPart>":$parts)>];

@@ -28,6 +28,9 @@ struct ChannelResource
 
 /// Function attribute: a rank's program over this grid.
 inline constexpr llvm::StringLiteral gridAttr = "ring.grid";
+/// On a program whose attentions are not lowered: in how many chunks
+/// all-to-alls are to exchange heads.
+inline constexpr llvm::StringLiteral headChunksAttr = "ring.head_chunks";
 
 /// On an attend, its number among those that `cse` must not make one of: each
 /// updates a state, or gradients, of its own.
@@ -101,6 +104,11 @@ inline int64_t headsDimOf(mlir::ShapedType type) {
   return type.getRank() == 4 ? 2 : 1;
 }
 
+/// Into how many chunks heads go at most, see ring.take_heads.
+inline constexpr int64_t maxHeadChunks = 64;
+/// A type with a number of heads in place of its own.
+mlir::RankedTensorType withHeads(mlir::RankedTensorType type, int64_t heads);
+
 /// How an argument or a result is sharded: first what `ring.shard` says, then
 /// what `ring.splits` does. None where every rank has all of it.
 llvm::SmallVector<ShardAttr> shardsOf(mlir::Attribute shard,
@@ -129,8 +137,8 @@ struct SizeSource {
   int64_t dim = 0; ///< where the value is shaped
 };
 
-/// The tensor of this rank of which an all-to-all has taken parts to bring
-/// `tensor`, which has the same batch; else `tensor` itself.
+/// The tensor of this rank of which an all-to-all has taken parts, or chunks of
+/// heads, to bring `tensor`, which has the same batch; else `tensor` itself.
 mlir::Value behindAllToAll(mlir::Value tensor);
 
 /// What every TransferOpInterface keeps to, see `ring.start`.

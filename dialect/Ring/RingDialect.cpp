@@ -184,6 +184,14 @@ LogicalResult RingDialect::verifyOperationAttribute(Operation *op,
     return op->emitError("'ring.apart' must be the number of an attend, got: ")
            << attribute.getValue();
   }
+  if (attribute.getName() == headChunksAttr) {
+    auto count = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<FunctionOpInterface>(op) && count && count.getInt() >= 2 &&
+        count.getInt() <= maxHeadChunks)
+      return success();
+    return op->emitError("'ring.head_chunks' of a function must be from 2 to ")
+           << maxHeadChunks << ", got: " << attribute.getValue();
+  }
   if (attribute.getName() != gridAttr)
     return op->emitError("unknown attribute: ") << attribute.getName();
   auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
@@ -532,7 +540,9 @@ Value burst::ring::behindAllToAll(Value tensor) {
                     : TransferOpInterface();
   if (!start || !start.isAllToAll())
     return tensor;
-  return start.getTensors()[cast<OpResult>(tensor).getResultNumber()];
+  Value sent = start.getTensors()[cast<OpResult>(tensor).getResultNumber()];
+  auto take = sent.getDefiningOp<TakeHeadsOp>();
+  return take ? Value(take.getTensor()) : sent;
 }
 
 LogicalResult burst::ring::verifyExchanges(FunctionOpInterface program) {

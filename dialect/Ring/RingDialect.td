@@ -46,6 +46,8 @@ def Ring_Dialect : Dialect {
     that the ranks' results add up to it. `ring.max_slices = array<i64: n, m, ...>`
     on the function says how many received slices a rank may hold at once of channel
     0, 1 and so on; without it, two of all channels together (the double buffer).
+    `ring.head_chunks = n` on the function, from `burst-partition` to
+    `burst-split-heads`, says in how many chunks heads are to be exchanged.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

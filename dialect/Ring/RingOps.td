@@ -344,6 +344,7 @@ include "dialect/Ring/GradientOps.td"
 // Transfers
 //===----------------------------------------------------------------------===//
 
+include "dialect/Ring/HeadsOps.td"
 include "dialect/Ring/TransferOps.td"
 include "dialect/Ring/RotateOp.td"
 include "dialect/Ring/GatherOp.td"

@@ -40,6 +40,40 @@ LogicalResult Bufferizer::convert(tensor::GenerateOp op) {
   return success();
 }
 
+LogicalResult Bufferizer::convert(ring::TakeHeadsOp op) {
+  Value whole = map(op.getTensor());
+  Value view = viewChunk(whole, cast<RankedTensorType>(op.getTaken().getType()),
+                         static_cast<int64_t>(op.getChunk()),
+                         static_cast<int64_t>(op.getNumChunks()));
+  mapping.map(op.getTaken(), view);
+  inherit(whole, view);
+  auto argument = dyn_cast<BlockArgument>(op.getTensor());
+  queries[view] = argument ? argument : queries.lookup(whole);
+  return success();
+}
+
+/// All-to-alls have brought the chunks to where they belong.
+LogicalResult Bufferizer::convert(ring::JoinHeadsOp op) {
+  Value whole = returnedMemory(op.getJoined());
+  if (!whole)
+    return op.emitOpError("joins what the program does not return, so that "
+                          "nobody has memory for it");
+  for (OpOperand &chunk : op->getOpOperands()) {
+    auto wait = chunk.get().getDefiningOp<ring::WaitOp>();
+    auto start =
+        wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
+             : ring::TransferOpInterface();
+    if (!start || !chunk.get().hasOneUse() ||
+        start.getRoute() != ring::Route::ToSequence)
+      return op.emitOpError("joins as chunk ")
+             << chunk.getOperandNumber()
+             << " what no all-to-all brings for it alone";
+  }
+  queries[whole] = queries.lookup(map(op.getChunks().front()));
+  mapping.map(op.getJoined(), whole);
+  return success();
+}
+
 LogicalResult Bufferizer::convert(arith::ConstantOp op) {
   if (!isTensor(op.getResult()))
     return convertClone(*op);
@@ -141,7 +175,8 @@ LogicalResult Bufferizer::convert(Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case<ring::StepOpInterface, ring::TransferOpInterface, ring::WaitOp,
             scf::ForOp, scf::IfOp, tensor::GenerateOp, arith::ConstantOp,
-            func::ReturnOp>([&](auto op) { return convert(op); })
+            ring::TakeHeadsOp, ring::JoinHeadsOp, func::ReturnOp>(
+          [&](auto op) { return convert(op); })
       .Case<tensor::DimOp>([&](tensor::DimOp op) {
         mapping.map(op.getResult(),
                     memref::DimOp::create(builder, loc, map(op.getSource()),
@@ -185,6 +220,7 @@ LogicalResult Bufferizer::run() {
   if (!program.getBody().hasOneBlock())
     return program.emitOpError("must have one block to be put on buffers");
   separateStates();
+  lenders = findLenders(program);
   Block &body = program.getBody().front();
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attributes;

@@ -9,6 +9,7 @@
 #ifndef BURST_PASSES_BUFFERIZE_BUFFERIZER_H
 #define BURST_PASSES_BUFFERIZE_BUFFERIZER_H
 
+#include "passes/Buffers/Reuse.h"
 #include "passes/Buffers/Slots.h"
 #include "passes/Passes.h"
 
@@ -123,6 +124,8 @@ private:
   LogicalResult convert(scf::ForOp op);
   LogicalResult convert(scf::IfOp op);
   LogicalResult convert(tensor::GenerateOp op);
+  LogicalResult convert(ring::TakeHeadsOp op);
+  LogicalResult convert(ring::JoinHeadsOp op);
   LogicalResult convert(arith::ConstantOp op);
   LogicalResult convert(func::ReturnOp op);
   LogicalResult convertClone(Operation &op);
@@ -156,6 +159,9 @@ private:
   mlir::OpFoldResult slotOf(int64_t count, bool ofTurnBefore = false);
   Value receivedOwner(ring::TransferOpInterface op);
   Value receivedResult(ring::TransferOpInterface op, unsigned index);
+  Value returnedMemory(Value tensor);
+  Value viewChunk(Value whole, RankedTensorType type, int64_t chunk,
+                  int64_t count);
   Value allocateNothing(ring::TransferOpInterface op, unsigned index,
                         RankedTensorType type);
   Value received(ring::TransferOpInterface op, unsigned index, Value slot,
@@ -188,6 +194,8 @@ private:
   llvm::DenseMap<Value, Arrival> arrivals;
   /// What transfers under way receive into.
   llvm::DenseMap<Value, SmallVector<Value>> receiving;
+  /// See findLenders.
+  llvm::DenseMap<Operation *, Operation *> lenders;
   SymbolTableCollection tables;
   /// What buffers hold that are updated in place.
   llvm::DenseMap<Value, ring::Content> contents;

@@ -63,22 +63,29 @@ LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
     receiving[op.getToken()] = into;
     return success();
   }
+  if (Operation *lender = lenders.lookup(op)) {
+    Slots lent = slots.lookup(lender);
+    slots[op] = lent;
+  }
   Slots &entry = slots[op];
+  SmallVector<Value> ofResults(op.getTensors().size());
   if (entry.buffers.empty()) { // in no loop
     ring::TransferOpInterface inLoop = successorOf(op);
     entry.count = inLoop ? numSlots(inLoop) : 1;
     Value most = capacity(op.getReceivedLayout(), map(op.getExtent()));
-    for (auto [index, tensor] : llvm::enumerate(op.getTensors()))
-      entry.buffers.push_back(receivedResult(op, index)
+    for (auto [index, tensor] : llvm::enumerate(op.getTensors())) {
+      ofResults[index] = receivedResult(op, index);
+      entry.buffers.push_back(ofResults[index]
                                   ? Value()
                                   : allocateSlices(receivedType(op, index),
                                                    tensor, op.getDims()[index],
                                                    most, entry.count, "slice"));
+    }
   }
   for (auto [index, buffer] : llvm::enumerate(entry.buffers)) {
     Value tensor = op.getTensors()[index];
     into.push_back(buffer ? received(op, index, buffer, entry.count)
-                          : receivedResult(op, index));
+                          : ofResults[index]);
     inherit(map(tensor), into.back());
     nameArgument(op, tensor, into.back());
   }

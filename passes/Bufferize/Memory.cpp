@@ -154,18 +154,54 @@ Value Bufferizer::receivedOwner(ring::TransferOpInterface op) {
   return group;
 }
 
-/// The memory of the result of the program that an all-to-all brings; null
-/// where it is none.
+/// The memory of the result of the program that a tensor is; null where it is
+/// none.
+Value Bufferizer::returnedMemory(Value tensor) {
+  for (OpOperand &use : tensor.getUses())
+    if (isa<func::ReturnOp>(use.getOwner()) && isReturnedInPlace(use))
+      return results[use.getOperandNumber()];
+  return {};
+}
+
+/// A chunk of the heads of a buffer; see ring.take_heads.
+Value Bufferizer::viewChunk(Value whole, RankedTensorType type, int64_t chunk,
+                            int64_t count) {
+  int64_t rank = type.getRank(), heads = ring::headsDimOf(type);
+  SmallVector<OpFoldResult> offsets(rank, builder.getIndexAttr(0)), sizes;
+  SmallVector<OpFoldResult> strides(rank, builder.getIndexAttr(1));
+  offsets[heads] = builder.getIndexAttr(chunk);
+  strides[heads] = builder.getIndexAttr(count);
+  for (int64_t d = 0; d < rank; ++d)
+    sizes.push_back(
+        type.isDynamicDim(d)
+            ? OpFoldResult(
+                  memref::DimOp::create(builder, loc, whole, d).getResult())
+            : OpFoldResult(builder.getIndexAttr(type.getDimSize(d))));
+  Value view =
+      memref::SubViewOp::create(builder, loc, whole, offsets, sizes, strides);
+  return memref::CastOp::create(builder, loc, bufferType(type), view);
+}
+
+/// The memory of the result of the program, or of its chunk, that an all-to-all
+/// brings; null where it is none.
 Value Bufferizer::receivedResult(ring::TransferOpInterface op, unsigned index) {
   if (op.getRoute() != ring::Route::ToSequence || !op.getToken().hasOneUse())
     return {};
   auto wait = dyn_cast<ring::WaitOp>(*op.getToken().getUsers().begin());
   if (!wait)
     return {};
-  for (OpOperand &use : wait.getTensors()[index].getUses())
-    if (isa<func::ReturnOp>(use.getOwner()) && isReturnedInPlace(use))
-      return results[use.getOperandNumber()];
-  return {};
+  Value tensor = wait.getTensors()[index];
+  if (Value whole = returnedMemory(tensor))
+    return whole;
+  if (!tensor.hasOneUse())
+    return {};
+  OpOperand &use = *tensor.use_begin();
+  auto join = dyn_cast<ring::JoinHeadsOp>(use.getOwner());
+  Value whole = join ? returnedMemory(join.getJoined()) : Value();
+  return whole ? viewChunk(whole, cast<RankedTensorType>(tensor.getType()),
+                           use.getOperandNumber(),
+                           static_cast<int64_t>(join.getChunks().size()))
+               : Value();
 }
 
 /// Memory for a result of a step, but for `others`: that of the result of the
@@ -187,6 +223,8 @@ Value Bufferizer::made(ring::StepOpInterface op, OpResult tensor,
         type.getElementType())
       buffer = memory;
   }
+  if (Operation *lender = lenders.lookup(op); lender && !buffer)
+    buffer = map(lender->getResult(tensor.getResultNumber()));
   if (!buffer) {
     SmallVector<Value> sizes;
     for (int64_t d = 0; d < type.getRank(); ++d) {

@@ -275,6 +275,15 @@ Holding Accounts::made(const Finalized &finalized, Value, const Place &place) {
   return holding;
 }
 
+Holding Accounts::made(const TakenHeads &taken, Value, const Place &place) {
+  return of(taken.whole, place);
+}
+
+/// Of the first chunk; what a program returns is asked of each.
+Holding Accounts::made(const JoinedHeads &joined, Value, const Place &place) {
+  return of(joined.chunks.front(), place);
+}
+
 Holding Accounts::made(const Rounded &rounded, Value, const Place &place) {
   return of(rounded.gradient, place);
 }

@@ -128,6 +128,9 @@ private:
   Holding made(const Finalized &finalized, mlir::Value tensor,
                const Place &place);
   Holding made(const Rounded &rounded, mlir::Value tensor, const Place &place);
+  Holding made(const TakenHeads &taken, mlir::Value tensor, const Place &place);
+  Holding made(const JoinedHeads &joined, mlir::Value tensor,
+               const Place &place);
 
   mlir::func::FuncOp program;
   Places &places;

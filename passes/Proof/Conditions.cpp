@@ -456,9 +456,20 @@ void Conditions::visit(const Finalized &finalized, Operation *op,
     complete(state, state.has, op);
 }
 
+/// What a program returns: chunks of heads in place of what is joined of them.
+static SmallVector<Value> returnedBy(Operation *op) {
+  SmallVector<Value> returned;
+  for (Value result : op->getOperands())
+    if (auto join = result.getDefiningOp<ring::JoinHeadsOp>())
+      llvm::append_range(returned, join.getChunks());
+    else
+      returned.push_back(result);
+  return returned;
+}
+
 void Conditions::visitReturn(Operation *op) {
   Place place{places.rank()};
-  for (Value result : op->getOperands()) {
+  for (Value result : returnedBy(op)) {
     Label label = labels.of(result);
     Holding holding = accounts.of(result, place);
     if (holding.isGathered)

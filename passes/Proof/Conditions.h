@@ -50,6 +50,8 @@ private:
   void visit(const Finalized &finalized, mlir::Operation *op,
              const Place &place);
   void visit(const Rounded &, mlir::Operation *, const Place &) {}
+  void visit(const TakenHeads &, mlir::Operation *, const Place &) {}
+  void visit(const JoinedHeads &, mlir::Operation *, const Place &) {}
   /// What an op in which queries and keys meet reads and adds to.
   struct Met {
     mlir::Value tensor;

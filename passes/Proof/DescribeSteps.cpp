@@ -63,6 +63,16 @@ static StepMeaning describe(ring::RoundOp op) {
   return Rounded{op.getGradient(), op.getRounded()};
 }
 
+static StepMeaning describe(ring::TakeHeadsOp op) {
+  return TakenHeads{op.getTensor(), op.getTaken(),
+                    static_cast<int64_t>(op.getChunk()),
+                    static_cast<int64_t>(op.getNumChunks())};
+}
+
+static StepMeaning describe(ring::JoinHeadsOp op) {
+  return JoinedHeads{op.getChunks(), op.getJoined()};
+}
+
 namespace {
 template <typename OpT>
 struct Proved : ProvedOpInterface::ExternalModel<Proved<OpT>, OpT> {
@@ -81,6 +91,6 @@ void burst::registerRingProof(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, ring::RingDialect *) {
     attach<ring::InitOp, ring::AttendOp, ring::MergeOp, ring::FinalizeOp,
            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
-           ring::RoundOp>(context);
+           ring::RoundOp, ring::TakeHeadsOp, ring::JoinHeadsOp>(context);
   });
 }

@@ -118,8 +118,27 @@ static int64_t headsOf(Value tensor) {
 /// made for a head of keys that it shares was added.
 bool Labels::hasAllHeads(Value result, const Label &label) const {
   return ring::shardingOf(program).exchanged.size == 1 ||
-         headsOf(result) ==
-             headsOf(program.getArgument(whatIsMade(label.tensor).first));
+         headsOf(result) == headsOfArgument(whatIsMade(label.tensor).first);
+}
+
+/// Of an argument, or of a chunk of it.
+int64_t Labels::headsOfArgument(int number) const {
+  HeadChunk of = chunkOf(number);
+  return headsOf(program.getArgument(of.argument)) / of.count;
+}
+
+/// Queries of a chunk of heads meet rows of it, and keys of it where each has
+/// one query head, or all keys where the chunk has as many queries of each.
+bool Labels::isOfChunk(const Label &query, const Label &other,
+                       bool isOfKeys) const {
+  HeadChunk own = chunkOf(query.tensor), met = chunkOf(other.tensor);
+  bool isSame = met.chunk == own.chunk && met.count == own.count;
+  if (!isOfKeys || own.count == 1)
+    return isSame;
+  int64_t queryHeads = headsOfArgument(own.argument);
+  int64_t keyHeads = headsOfArgument(met.argument);
+  return met.count == 1 ? queryHeads % (keyHeads * own.count) == 0
+                        : isSame && queryHeads == keyHeads;
 }
 
 void Labels::visitReturn(Operation *op) {
@@ -673,6 +692,11 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
     fail(op, "queries or keys that are laid out in another way");
     return -1;
   }
+  if (!isOfChunk(ofQuery, ofKey, /*isOfKeys=*/true) ||
+      !isOfChunk(ofQuery, ofValue, /*isOfKeys=*/true)) {
+    fail(op, "queries and keys of different chunks of heads");
+    return -1;
+  }
   if (!hasOffsets(op, program)) {
     fail(op,
          "batches or heads that are counted from elsewhere than where those "
@@ -759,6 +783,8 @@ void Labels::visit(const AttendedGrad &attended, Operation *op) {
               whatIsMade(delta.tensor).first == outGrad.tensor;
   for (auto [rows, dim] : {std::pair(&outGrad, 1), {&lse, 2}, {&delta, 2}})
     fits &= hasSharding(*rows, query.layout, dim, query.extent);
+  for (const Label *rows : {&outGrad, &lse})
+    fits &= rows->tensor < 0 || isOfChunk(query, *rows, /*isOfKeys=*/false);
   // Where the program itself attends, the gradients are those of that.
   for (const Label *rows : {&lse, &delta})
     fits &= rows->attention < 0 || rows->attention == number;
@@ -808,5 +834,38 @@ bool Labels::mayAddHeads(const Rounded &rounded, const Label &label) const {
   return start && start.getRoute() == ring::Route::ToSequence && !label.table &&
          headsOf(ring::behindAllToAll(rounded.gradient)) == 1 &&
          parts == static_cast<int64_t>(start.getMembers()) &&
-         heads == headsOf(program.getArgument(whatIsMade(label.tensor).first));
+         heads == headsOfArgument(whatIsMade(label.tensor).first);
+}
+
+//===----------------------------------------------------------------------===//
+// Chunks of heads
+//===----------------------------------------------------------------------===//
+
+void Labels::visit(const TakenHeads &taken, Operation *op) {
+  Label label = of(taken.whole);
+  if (label.tensor < 0 || label.tensor >= maxChunkedArguments)
+    return fail(op, "takes heads of what is no argument");
+  label.tensor = numberOf({label.tensor, static_cast<int>(taken.chunk),
+                           static_cast<int>(taken.count)});
+  give(taken.taken, label);
+}
+
+void Labels::visit(const JoinedHeads &joined, Operation *op) {
+  Label whole = of(joined.chunks.front());
+  if (!whole.isResult() && !whole.isOf(Made::Gradient))
+    return fail(op, "joins what is no result of an attention");
+  auto [first, made] = whatIsMade(whole.tensor);
+  HeadChunk wanted{chunkOf(first).argument, 0,
+                   static_cast<int>(joined.chunks.size())};
+  whole.tensor = madeFor(wanted.argument, made);
+  for (Value chunk : joined.chunks) {
+    Label label = of(chunk);
+    if (label.attention < 0 || label.tensor != madeFor(numberOf(wanted), made))
+      return fail(op, "joins as a chunk of heads what was made of another one");
+    label.tensor = whole.tensor;
+    if (!label.isLike(whole) || label.place != whole.place)
+      return fail(op, "joins chunks that are not alike");
+    ++wanted.chunk;
+  }
+  give(joined.whole, whole);
 }

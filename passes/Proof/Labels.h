@@ -100,6 +100,10 @@ private:
   void visit(const Joined &joined, mlir::Operation *op);
   void visit(const Finalized &finalized, mlir::Operation *op);
   void visit(const Rounded &rounded, mlir::Operation *op);
+  void visit(const TakenHeads &taken, mlir::Operation *op);
+  void visit(const JoinedHeads &joined, mlir::Operation *op);
+  bool isOfChunk(const Label &query, const Label &other, bool isOfKeys) const;
+  int64_t headsOfArgument(int number) const;
   bool hasAllHeads(mlir::Value result, const Label &label) const;
   bool mayAddHeads(const Rounded &rounded, const Label &label) const;
   void visitReturn(mlir::Operation *op);

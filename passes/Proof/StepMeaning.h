@@ -84,9 +84,22 @@ struct Rounded {
   mlir::Value gradient, rounded;
 };
 
+/// See ring.take_heads.
+struct TakenHeads {
+  mlir::Value whole, taken;
+  int64_t chunk, count;
+};
+
+/// See ring.join_heads.
+struct JoinedHeads {
+  mlir::ValueRange chunks;
+  mlir::Value whole;
+};
+
 /// What a step does.
-using StepMeaning = std::variant<Init, Zero, Delta, Attended, AttendedGrad,
-                                 Joined, Finalized, Rounded>;
+using StepMeaning =
+    std::variant<Init, Zero, Delta, Attended, AttendedGrad, Joined, Finalized,
+                 Rounded, TakenHeads, JoinedHeads>;
 
 } // namespace burst::proof
 

@@ -24,6 +24,7 @@ int64_t Simulation::Impl::positionBytes(const Tensor &tensor, int64_t dim) {
 }
 
 void Simulation::Impl::countBytes(int64_t rank, int argument, int64_t bytes) {
+  argument = ofAllHeads(argument);
   for (auto &[known, sum] : sent[rank])
     if (known == argument) {
       sum += bytes;

@@ -23,9 +23,12 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   if (auto segment = dyn_cast<ring::SegmentOp>(call.op))
     return runSegment(segment, call);
   Site &site = impl.sites[call.site];
-  if (!site.isKnown)
+  if (!site.isKnown) {
     site.step = dyn_cast<SimulatedOpInterface>(call.op);
+    site.borrows = impl.lenders.contains(call.op);
+  }
   site.isKnown = true;
+  borrows = site.borrows;
   SimulatedOpInterface step = site.step;
   if (impl.hasGathers && step && !step.takesGathered() && !isOfShards(call))
     return Step::Failed;

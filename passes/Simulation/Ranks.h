@@ -9,6 +9,7 @@
 #ifndef BURST_PASSES_SIMULATION_RANKS_H
 #define BURST_PASSES_SIMULATION_RANKS_H
 
+#include "passes/Buffers/Reuse.h"
 #include "passes/Simulation/SimulatedOp.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -89,6 +90,7 @@ struct AttendSite {
 /// hops, once it was asked for.
 struct Site {
   SimulatedOpInterface step; ///< null for what ranks do themselves
+  bool borrows = false;      ///< whether it makes something in others' buffers
   bool isKnown = false;      ///< whether it was asked for
   std::unique_ptr<const StartSite> start;
   std::unique_ptr<const AttendSite> attend;
@@ -117,7 +119,7 @@ public:
       : function(function), program(std::move(program)),
         ranksInAll(ring::numRanks(function)),
         sharding(ring::shardingOf(function)), parts(sharding.sequence.size),
-        shards(parts) {
+        lenders(findLenders(function)), shards(parts) {
     for (int64_t axis : llvm::seq(ring::gridOf(function).getRank()))
       strides.push_back(ring::groupOf(function, axis).stride);
     hasGathers = function
@@ -139,7 +141,9 @@ public:
   Program program;
   int64_t ranksInAll; ///< of the grid
   ring::Sharding sharding;
-  int64_t parts;   ///< over which the sequence is sharded
+  int64_t parts; ///< over which the sequence is sharded
+  /// See findLenders.
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> lenders;
   bool hasGathers; ///< whether transfers are with all ranks
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
   /// Whether ranks run one after the other and meet nobody.
@@ -235,7 +239,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
     hold(tensor.shape, tensor.element);
   }
   void hold(llvm::ArrayRef<int64_t> shape, mlir::Type element) {
-    impl.traffic[index].peakBytes += bytesOf(shape, element);
+    if (!borrows)
+      impl.traffic[index].peakBytes += bytesOf(shape, element);
   }
   void holdFresh(const ExternalCall &call,
                  llvm::ArrayRef<TensorRef> tensors) override;
@@ -289,6 +294,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Impl &impl;
   Frame frame;
   bool isDone = false;
+  bool borrows = false; ///< whether what the op makes has its memory already
   /// By site, how often a transfer was started, or a gradient begun: see
   /// numSlots.
   std::vector<int64_t> turns;

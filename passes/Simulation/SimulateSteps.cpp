@@ -758,6 +758,59 @@ static Step run(ring::AddOp op, SimulatedRank &rank, const ExternalCall &call) {
 }
 
 //===----------------------------------------------------------------------===//
+// Chunks of heads
+//===----------------------------------------------------------------------===//
+
+static Step run(ring::TakeHeadsOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  const Tensor &whole = *call.peek<Tensor>(op.getTensorMutable());
+  if (whole.argument < 0 || whole.argument >= maxChunkedArguments)
+    return rank.fail(op, "takes heads of what is no argument");
+  HeadChunk of{whole.argument, static_cast<int>(op.getChunk()),
+               static_cast<int>(op.getNumChunks())};
+  TensorRef taken = rank.semantics().takeHeads(whole, of);
+  taken->labelLike(whole);
+  taken->argument = numberOf(of);
+  taken->segments = whole.segments;
+  call.give(op.getTaken(), taken);
+  return Step::Done;
+}
+
+/// Of which argument, and what of it, something was made; none for others.
+static std::optional<std::pair<HeadChunk, Made>> madeOf(const Tensor &tensor) {
+  if (tensor.argument >= -1)
+    return std::nullopt;
+  auto [argument, made] = whatIsMade(tensor.argument);
+  return std::pair(chunkOf(argument), made);
+}
+
+static Step run(ring::JoinHeadsOp op, SimulatedRank &rank,
+                const ExternalCall &call) {
+  SmallVector<TensorRef> chunks;
+  unsigned first = op.getChunksMutable()[0].getOperandNumber();
+  for (unsigned i = 0; i < op.getChunks().size(); ++i)
+    chunks.push_back(call.share<Tensor>(first + i));
+  auto count = static_cast<int>(chunks.size());
+  auto known = madeOf(*chunks.front());
+  for (auto [number, chunk] : llvm::enumerate(chunks)) {
+    auto made = madeOf(*chunk);
+    HeadChunk wanted{known ? known->first.argument : 0,
+                     static_cast<int>(number), count};
+    if (!made || made->second != known->second || made->first != wanted)
+      return rank.fail(op, "joins as chunk " + Twine(number) + " of " +
+                               Twine(count) +
+                               " what was not made of that chunk of the "
+                               "argument");
+  }
+  TensorRef joined = rank.semantics().joinHeads(chunks);
+  joined->labelLike(*chunks.front());
+  joined->argument = madeFor(known->first.argument, known->second);
+  joined->chunks.assign(chunks.begin(), chunks.end());
+  call.give(op.getJoined(), joined);
+  return Step::Done;
+}
+
+//===----------------------------------------------------------------------===//
 // Registration
 //===----------------------------------------------------------------------===//
 
@@ -786,6 +839,6 @@ void burst::registerRingSimulation(DialectRegistry &registry) {
            ring::ZeroOp, ring::DeltaOp, ring::AttendGradOp, ring::AddOp,
            ring::RoundOp, ring::ScoresOp, ring::ScoreOp, ring::SoftmaxOp,
            ring::WeighOp, ring::ProbabilitiesOp, ring::WeighGradOp,
-           ring::ScoreGradOp>(context);
+           ring::ScoreGradOp, ring::TakeHeadsOp, ring::JoinHeadsOp>(context);
   });
 }

@@ -290,6 +290,10 @@ public:
   virtual bool round(mlir::Type element, int64_t heads,
                      const TensorRef &gradient, TensorRef &result,
                      std::string &message) = 0;
+  /// A chunk of heads, without what it is of; see ring.take_heads.
+  virtual TensorRef takeHeads(const Tensor &whole, const HeadChunk &of);
+  /// All heads, of chunks; see ring.join_heads.
+  virtual TensorRef joinHeads(llvm::ArrayRef<TensorRef> chunks);
   /// A transfer starts, with which the rank holds what so many of its kind
   /// bring; may refuse it.
   virtual bool start(const Transfer &transfer, const Held &held,

@@ -158,8 +158,9 @@ static StrategyAttr pinOf(const Exchange &exchange, const Strategy *strategy,
                           bool isAlone, MLIRContext *context) {
   SmallVector<StrategyPart> parts;
   if (exchange.isDone())
-    parts.push_back(
-        {exchangeName, isAlone ? SmallVector<int64_t>() : exchange.axes});
+    parts.push_back({exchangeName,
+                     isAlone ? SmallVector<int64_t>() : exchange.axes,
+                     exchange.chunks});
   if (!exchange.isDone() || !isAlone) {
     parts.push_back({strategy->getName(), {}});
     if (exchange.isDone())
@@ -210,12 +211,6 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
       op.getQuery().getType().getElementType(), sizes.queryDim,
       workload.isBackward ? Products::Backward : Products::Forward);
   double tensors = tensorBytes(op, ofRank, whole);
-  Estimate around;
-  if (exchange.isDone())
-    around = estimateExchange(
-        workload, axesOfSeveral(gridOf(op), exchange.axes),
-        backward && backward.getLseGrad(), ofRank.keyHeads < headParts,
-        machine.along(exchange.axes));
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();
@@ -234,16 +229,29 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
     if (isPinned && (isThis || (exchange.isDone() && isAlone)))
       choice.chosen = choice.candidates.size();
     Estimate cost = strategy->estimate(workload, hardware);
-    cost += around;
+    HeadChunks chunks{exchange.chunks, haveChunksOwnKeys(op), cost.compute};
+    cost.buffers = buffersInChunks(
+        strategy->estimate(chunkOf(workload, chunks), hardware).buffers,
+        workload, chunks);
+    if (exchange.isDone())
+      cost += estimateExchange(
+          workload, axesOfSeveral(gridOf(op), exchange.axes),
+          backward && backward.getLseGrad(), ofRank.keyHeads < headParts,
+          machine.along(exchange.axes), chunks);
     double peak = tensors + cost.buffers;
-    choice.candidates.push_back({strategy, pin, cost, peak,
-                                 peak <= machine.whole.memory, exchange.axes});
+    choice.candidates.push_back({strategy,
+                                 pin,
+                                 cost,
+                                 peak,
+                                 peak <= machine.whole.memory,
+                                 {exchange.axes, exchange.chunks}});
     costs.push_back(cost);
   }
 }
 
-/// All that could be had of an attention; chosen is what is pinned.
-static FailureOr<Choice> weighAlone(AttentionInterface op,
+/// All that could be had of an attention, maybe with heads in chunks; chosen is
+/// what is pinned.
+static FailureOr<Choice> weighAlone(AttentionInterface op, bool withChunks,
                                     SmallVectorImpl<Estimate> &costs) {
   FailureOr<Layout> layout = resolveLayout(op, *op.getSequence());
   if (failed(layout))
@@ -289,10 +297,14 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
     for (Exchange &exchange : exchanges)
       if (exchange.axes == pinned->axes)
         exchange = *pinned;
+    if (withChunks)
+      llvm::append_range(exchanges, inChunks(op, exchanges.back()));
   }
   for (const Exchange &exchange : exchanges)
-    weigh(op, exchange, choice.isPinned && exchange.axes == pinned->axes, sizes,
-          mask, *machine, choice, costs);
+    weigh(op, exchange,
+          choice.isPinned && exchange.axes == pinned->axes &&
+              exchange.chunks == pinned->chunks,
+          sizes, mask, *machine, choice, costs);
   for (const RefusedExchange &exchange : refused)
     choice.refused.push_back(
         {StrategyAttr::get(op.getContext(),
@@ -302,13 +314,13 @@ static FailureOr<Choice> weighAlone(AttentionInterface op,
 }
 
 /// The cheapest of those that fit, of one exchange; none where nothing does.
-static std::optional<size_t> cheapestWith(ArrayRef<int64_t> exchanged,
+static std::optional<size_t> cheapestWith(const Exchanged &exchanged,
                                           const Choice &choice,
                                           ArrayRef<Estimate> costs) {
   SmallVector<size_t> fitting;
   SmallVector<Estimate> costsOfFitting;
   for (auto [index, candidate] : llvm::enumerate(choice.candidates))
-    if (candidate.fits && ArrayRef(candidate.exchanged) == exchanged) {
+    if (candidate.fits && candidate.exchanged == exchanged) {
       fitting.push_back(index);
       costsOfFitting.push_back(costs[index]);
     }
@@ -360,13 +372,13 @@ struct Together {
 
 /// What attentions do with an exchange; none where one of them has it not.
 static std::optional<Together>
-chooseWith(ArrayRef<int64_t> exchanged, ArrayRef<Choice> choices,
+chooseWith(const Exchanged &exchanged, ArrayRef<Choice> choices,
            ArrayRef<SmallVector<Estimate>> costs) {
   Together together;
   for (auto [choice, own] : llvm::zip_equal(choices, costs)) {
     std::optional<size_t> index =
         choice.isPinned ? choice.chosen : cheapestWith(exchanged, choice, own);
-    if (!index || ArrayRef(choice.candidates[*index].exchanged) != exchanged)
+    if (!index || choice.candidates[*index].exchanged != exchanged)
       return std::nullopt;
     together.chosen.push_back(*index);
     together.cost += own[*index];
@@ -383,18 +395,40 @@ SmallVector<AttentionInterface> burst::attentionsOf(func::FuncOp function) {
   return attentions;
 }
 
+/// All attentions, each for itself.
+static LogicalResult weighEach(ArrayRef<AttentionInterface> ops,
+                               bool withChunks, SmallVector<Choice> &choices,
+                               SmallVector<SmallVector<Estimate>> &costs) {
+  choices.clear();
+  costs.assign(ops.size(), {});
+  for (auto [op, own] : llvm::zip_equal(ops, costs)) {
+    FailureOr<Choice> choice = weighAlone(op, withChunks, own);
+    if (failed(choice))
+      return failure();
+    choices.push_back(*choice);
+  }
+  return success();
+}
+
+/// Whether heads of the whole sequence, all at once, are too much for a rank.
+static bool needsChunks(const Choice &choice) {
+  return llvm::any_of(choice.candidates, [](const Candidate &candidate) {
+    return !candidate.fits && candidate.pin.getNames().size() == 1 &&
+           !candidate.exchanged.axes.empty();
+  });
+}
+
 FailureOr<SmallVector<Choice>>
 burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
   SmallVector<Choice> choices;
-  SmallVector<SmallVector<Estimate>> costs(ops.size());
-  bool areSizesKnown = true;
-  for (auto [op, own] : llvm::zip_equal(ops, costs)) {
-    FailureOr<Choice> choice = weighAlone(op, own);
-    if (failed(choice))
-      return failure();
-    areSizesKnown &= choice->areSizesKnown;
-    choices.push_back(*choice);
-  }
+  SmallVector<SmallVector<Estimate>> costs;
+  if (failed(weighEach(ops, /*withChunks=*/false, choices, costs)))
+    return failure();
+  if (llvm::any_of(choices, needsChunks) &&
+      failed(weighEach(ops, /*withChunks=*/true, choices, costs)))
+    return failure();
+  bool areSizesKnown =
+      llvm::all_of(choices, [](const Choice &c) { return c.areSizesKnown; });
   const Candidate *only = nullptr;
   for (const Choice &choice : choices)
     if (!only)
@@ -404,7 +438,7 @@ burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
       return failure();
   SmallVector<Together> all;
   SmallVector<Estimate> costsOfAll;
-  SmallVector<SmallVector<int64_t>> seen;
+  SmallVector<Exchanged> seen;
   for (const Choice &choice : choices)
     for (const Candidate &candidate : choice.candidates) {
       if (llvm::is_contained(seen, candidate.exchanged))

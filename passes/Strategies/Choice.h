@@ -9,6 +9,14 @@
 
 namespace burst {
 
+/// How heads are exchanged for the sequence around an attention.
+struct Exchanged {
+  llvm::SmallVector<int64_t> axes = {}; ///< none where they are not
+  int64_t chunks = 1;
+
+  bool operator==(const Exchanged &) const = default;
+};
+
 /// A strategy, and what it would cost an attention.
 struct Candidate {
   const Strategy *strategy; ///< that computes
@@ -20,8 +28,7 @@ struct Candidate {
   double peakBytes;
   /// Whether a rank has so much, see Hardware::memory.
   bool fits = true;
-  /// Along which axes heads are exchanged for the sequence around it.
-  llvm::SmallVector<int64_t> exchanged = {};
+  Exchanged exchanged = {};
 };
 
 /// A strategy that cannot compute an attention, and why, to follow "which".
@@ -57,9 +64,10 @@ llvm::SmallVector<AttentionInterface> attentionsOf(mlir::func::FuncOp function);
 /// Weighs strategies for the attentions of a function, each of which has a
 /// sequence, on the machine that their module describes. Since they share what
 /// is exchanged, all of them get the exchange with which they take the least
-/// time together. Needs bounds, and sizes of the whole problem. Emits errors
-/// where grid or machine are none, and where no strategy fits the memory of a
-/// rank.
+/// time together. Where one of them has not the memory to exchange all heads at
+/// once, heads go in chunks too. Needs bounds, and sizes of the whole problem.
+/// Emits errors where grid or machine are none, and where no strategy fits the
+/// memory of a rank.
 llvm::FailureOr<llvm::SmallVector<Choice>>
 weighStrategies(llvm::ArrayRef<AttentionInterface> ops);
 

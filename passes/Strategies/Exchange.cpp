@@ -82,10 +82,49 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
   return {};
 }
 
+static int64_t headsOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getDimSize(2);
+}
+
+bool burst::haveChunksOwnKeys(AttentionInterface op) {
+  return headsOf(op.getQuery()) == headsOf(op.getKey());
+}
+
+/// Why heads cannot go in so many chunks, to follow "pins the strategy ulysses
+/// in 4 chunks, which"; empty where they can.
+static std::string whyNotInChunks(AttentionInterface op,
+                                  const Exchange &exchange, int64_t chunks) {
+  if (chunks > ring::maxHeadChunks)
+    return llvm::formatv("are more than {0}", ring::maxHeadChunks);
+  if (resolveLayout(op, exchange.sequence)->parts != 1)
+    return "need the whole sequence on each rank in between; pin ulysses on "
+           "all axes of the sequence, or without chunks";
+  // A chunk has as many heads of each rank.
+  int64_t queryHeads = headsOf(op.getQuery()), keyHeads = headsOf(op.getKey());
+  int64_t ranks = numParts(op, exchange.heads);
+  if (queryHeads % (ranks * chunks) != 0)
+    return llvm::formatv("do not divide the {0} query heads that a rank has in "
+                         "between",
+                         queryHeads / ranks);
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (backward && !backward.getCaptureGrads().empty())
+    return "share tables, whose gradients nothing adds; pin ulysses without "
+           "chunks for the backward pass";
+  if (haveChunksOwnKeys(op))
+    return {};
+  if (queryHeads % (keyHeads * chunks) != 0)
+    return llvm::formatv("do not divide the {0} query heads of a key head",
+                         queryHeads / keyHeads);
+  if (backward)
+    return "share key heads, whose gradients nothing adds; pin ulysses without "
+           "chunks for the backward pass";
+  return {};
+}
+
 static Exchange along(AttentionInterface op, ArrayRef<int64_t> axes) {
   SequenceAttr sequence = *op.getSequence();
   if (groupOf(gridOf(op), axes).size == 1)
-    return {{}, sequence, op.getHeadsAttr(), {}};
+    return {{}, sequence, op.getHeadsAttr(), {}, 1};
   FlatSymbolRefAttr grid = sequence.getGrid();
   SmallVector<int64_t> left = sequenceAxes(op), heads = headAxes(op);
   left.pop_back_n(axes.size());
@@ -100,11 +139,12 @@ static Exchange along(AttentionInterface op, ArrayRef<int64_t> axes) {
           SequenceAttr::get(op.getContext(), grid, left, groups.order,
                             groups.block),
           AxesAttr::get(op.getContext(), grid, heads),
-          {}};
+          {},
+          1};
 }
 
 FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
-  Exchange exchange{{}, *op.getSequence(), op.getHeadsAttr(), {}};
+  Exchange exchange{{}, *op.getSequence(), op.getHeadsAttr(), {}, 1};
   StrategyAttr pinned = op.getStrategyAttr();
   if (!pinned)
     return exchange;
@@ -124,6 +164,9 @@ FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
       if (!llvm::is_contained(left, axis))
         return refuse(", on axis " + Twine(axis) +
                       ", over which the sequence is not sharded");
+    if (other.chunks != 1 && other.name != exchangeName)
+      return refuse(", and heads go in chunks by " + Twine(exchangeName) +
+                    " alone");
     if (other.name != exchangeName)
       rest = other;
   }
@@ -141,6 +184,12 @@ FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
              << exchangeName << ", which " << why << advice;
     exchange = along(op, axes);
     left.pop_back_n(axes.size());
+    if (exchange.isDone() && part->chunks != 1) {
+      exchange.chunks = part->chunks;
+      if (std::string why = whyNotInChunks(op, exchange, part->chunks);
+          !why.empty())
+        return refuse(", which " + why);
+    }
   }
   if (rest.name.empty())
     return exchange;
@@ -157,7 +206,7 @@ FailureOr<Exchange> burst::exchangeOf(AttentionInterface op) {
 SmallVector<Exchange>
 burst::allExchanges(AttentionInterface op,
                     SmallVectorImpl<RefusedExchange> &refused) {
-  SmallVector<Exchange> all{{{}, *op.getSequence(), op.getHeadsAttr(), {}}};
+  SmallVector<Exchange> all{{{}, *op.getSequence(), op.getHeadsAttr(), {}, 1}};
   SmallVector<int64_t> axes = sequenceAxes(op);
   int64_t members = 1, most = groupOf(gridOf(op), axes).size;
   for (size_t count = 1; count <= axes.size(); ++count) {
@@ -180,9 +229,20 @@ burst::allExchanges(AttentionInterface op,
   return all;
 }
 
+SmallVector<Exchange> burst::inChunks(AttentionInterface op,
+                                      const Exchange &exchange) {
+  SmallVector<Exchange> all;
+  for (int64_t chunks = 2; chunks <= ring::maxHeadChunks; chunks *= 2)
+    if (exchange.isDone() && whyNotInChunks(op, exchange, chunks).empty()) {
+      all.push_back(exchange);
+      all.back().chunks = chunks;
+    }
+  return all;
+}
+
 Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
                                  bool hasLseGradient, bool sharesHeads,
-                                 const Hardware &hardware) {
+                                 const Hardware &hardware, HeadChunks chunks) {
   auto element = static_cast<double>(inside.elementBytes);
   auto state = static_cast<double>(inside.stateBytes);
   auto queryDim = static_cast<double>(inside.sizes.queryDim);
@@ -208,20 +268,46 @@ Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
               static_cast<double>(inside.sizes.keyHeads) *
               static_cast<double>(inside.keysOfRank);
   Estimate result;
-  result.buffers = queries * (in + out) + keys * (keysIn + keysOut);
+  double ofQueries = queries * (in + out),
+         ofAllKeys = keys * (keysIn + keysOut);
   double ranks = 1;
   for (const Axis &axis : axes)
     ranks *= static_cast<double>(axis.ranks);
-  result.bytes = result.buffers * (ranks - 1) / ranks;
+  result.bytes = (ofQueries + ofAllKeys) * (ranks - 1) / ranks;
   for (auto [index, axis] : llvm::enumerate(axes))
     result.addAlong(axis.number, result.bytes * shareOfPairs(axes, index));
+  // Buffers of two chunks, of which one is attended.
+  auto count = static_cast<double>(chunks.count);
+  double share = chunks.count == 1 ? 1 : 2 / count;
+  result.buffers =
+      ofQueries * share + ofAllKeys * (chunks.haveOwnKeys ? share : 1);
   // What comes back is added first; in between sums are made where they are
   // sent from, which the strategy there counts in another type.
   if (sharesHeads && element == state)
     result.buffers += keys * keysOut;
-  // Both ways, each as one start of messages to all.
+  // Both ways, each as one start of messages to all. The first chunk is waited
+  // for, and the last one; of the others what takes longer than an attention.
   constexpr double issue = 0.1; // as in estimateGathering
-  result.exposed = 2 * hardware.latency * (1 + issue * (ranks - 2)) +
-                   result.bytes / hardware.bandwidth;
+  double whole = chunks.haveOwnKeys
+                     ? 0
+                     : ofAllKeys * (ranks - 1) / ranks / hardware.bandwidth;
+  double each = 2 * hardware.latency * (1 + issue * (ranks - 2)) +
+                (result.bytes / hardware.bandwidth - whole) / count;
+  double behind = std::min(each, chunks.compute / count);
+  result.hidden = (count - 1) * behind;
+  result.exposed = whole + each + (count - 1) * (each - behind);
   return result;
+}
+
+Workload burst::chunkOf(const Workload &inside, const HeadChunks &chunks) {
+  Workload chunk = inside;
+  chunk.sizes.queryHeads /= chunks.count;
+  if (chunks.haveOwnKeys)
+    chunk.sizes.keyHeads /= chunks.count;
+  return chunk;
+}
+
+double burst::buffersInChunks(double buffers, const Workload &inside,
+                              const HeadChunks &chunks) {
+  return chunks.count > 1 && inside.givesMaxScores ? 2 * buffers : buffers;
 }

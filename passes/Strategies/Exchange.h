@@ -19,6 +19,10 @@ namespace burst {
 /// As `strategy <...>` names it.
 inline constexpr llvm::StringLiteral exchangeName = "ulysses";
 
+/// Whether each chunk of heads has keys of its own: else query heads that share
+/// a key head are in several chunks, and keys come whole.
+bool haveChunksOwnKeys(AttentionInterface op);
+
 /// The grid over whose ranks an attention shards its sequence.
 mlir::shard::GridOp gridOf(AttentionInterface op);
 
@@ -31,6 +35,8 @@ struct Exchange {
   AxesAttr heads;
   /// That of the attention in between, null where none is pinned.
   StrategyAttr rest;
+  /// In how many chunks heads go, one after the other.
+  int64_t chunks = 1;
 
   bool isDone() const { return !axes.empty(); }
 };
@@ -51,13 +57,35 @@ llvm::SmallVector<Exchange>
 allExchanges(AttentionInterface op,
              llvm::SmallVectorImpl<RefusedExchange> &refused);
 
+/// The same exchange with heads in chunks, of powers of two: all that an
+/// attention can have.
+llvm::SmallVector<Exchange> inChunks(AttentionInterface op,
+                                     const Exchange &exchange);
+
+/// How heads go; all at once where there is one chunk.
+struct HeadChunks {
+  int64_t count = 1;
+  bool haveOwnKeys = true; ///< else keys come whole, in front of all chunks
+  double compute = 0;      ///< seconds of the attention in between
+};
+
 /// What the exchanges of an attention send and store, beside that of the
-/// attention in between, along these axes, which nothing hides. The sizes of
-/// the workload are those of the attention in between, and its heads; where
-/// ranks share heads of keys, gradients come back in the state type.
+/// attention in between, along these axes. Nothing hides them, but for those of
+/// one chunk of heads behind the attention of another. The sizes of the
+/// workload are those of the attention in between, and its heads; where ranks
+/// share heads of keys, gradients come back in the state type.
 Estimate estimateExchange(const Workload &inside, llvm::ArrayRef<Axis> axes,
                           bool hasLseGradient, bool sharesHeads,
-                          const Hardware &hardware);
+                          const Hardware &hardware, HeadChunks chunks = {});
+
+/// The attention in between of one chunk.
+Workload chunkOf(const Workload &inside, const HeadChunks &chunks);
+
+/// What an attention in chunks needs in between, where one of a chunk needs
+/// `buffers`: that of one, but for a state whose largest scores are under way
+/// while the next chunk has another one.
+double buffersInChunks(double buffers, const Workload &inside,
+                       const HeadChunks &chunks);
 
 } // namespace burst
 

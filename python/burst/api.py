@@ -13,7 +13,8 @@ from burst.sequence import Sequence
 if TYPE_CHECKING:
     import torch
 
-# Or some of them, each along axes: "ulysses on [1], ring_kv on [0]".
+# Or some of them, each along axes: "ulysses on [1], ring_kv on [0]"; or in chunks of heads:
+# "ulysses in 4 chunks".
 Strategy = Literal["auto", "ring_kv", "ring_q", "double_ring_kv", "double_ring_q", "bi_ring_kv",
                    "bi_ring_q", "direct_kv", "direct_q", "all_gather", "gather_q", "ulysses",
                    "ring_scores"] | str

@@ -24,12 +24,13 @@ _THEN = " then "
 OPTIMISATIONS = ("overlap", "dropping", "local_tiling")
 
 
-def _are_along_axes(strategy: str) -> bool:
-    """Whether it is some strategies, each along axes of the grid."""
-    if " on " not in strategy: # nothing else is for torch.compile to read
+def _are_several(strategy: str) -> bool:
+    """Whether it is some strategies, each along axes of the grid, or one in chunks of heads."""
+    if " on " not in strategy and " in " not in strategy: # else nothing for torch.compile to read
         return False
     parts = re.split(r",\s*(?![^\[]*\])", strategy)
-    names = [re.sub(r"\s+on\s+\[[\d\s,]*\]$", "", part) for part in parts]
+    names = [re.sub(r"(\s+on\s+\[[\d\s,]*\])?(\s+in\s+\d+\s+chunks)?$", "", part)
+             for part in parts]
     return all(name in STRATEGIES and name != "auto" for name in names)
 
 
@@ -50,12 +51,12 @@ def check_options(layout: str, scale: float | None, strategy: str) -> None:
     if not isinstance(cast(object, strategy), str):
         raise TypeError(f"strategy: a name is wanted, got {strategy!r}")
     for part in strategy.split(_THEN, 1):
-        if part not in STRATEGIES and not _are_along_axes(part):
+        if part not in STRATEGIES and not _are_several(part):
             raise ValueError(f"strategy: {part!r} is not known; it is "
                              f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}, or some of them, "
-                             "each along axes, as in ulysses on [1], ring_kv on [0]; or one of "
-                             "the forward pass and one of the backward pass, as in ring_kv then "
-                             "ring_q")
+                             "each along axes, as in ulysses on [1], ring_kv on [0]; or ulysses in "
+                             "chunks of heads, as in ulysses in 4 chunks; or one of the forward "
+                             "pass and one of the backward pass, as in ring_kv then ring_q")
     if scale is not None and not math.isfinite(scale):
         raise ValueError(f"scale: must be finite, got {scale}")
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """burst.check: it passes what is right on all ranks, and fails what is not."""
 
+import re
+
 import pytest
 import torch
 
@@ -48,6 +50,30 @@ def test_key_heads_that_ranks_share(dtype):
     assert "dk" in report.errors
     with pytest.raises(burst.Error, match="12 key heads over 8 ranks.*the last one of 4 ranks"):
         burst.check(causal, S=48, ranks=8, heads=24, key_heads=12, strategy="ulysses")
+
+
+@pytest.mark.parametrize("ranks, nodes, strategy", [
+    (2, 1, "ulysses in 4 chunks"), (4, 2, "ulysses on [0, 1] in 2 chunks")])
+def test_chunks_of_heads(ranks, nodes, strategy):
+    def peak(strategy):
+        return burst.explain((1, 8, 1024, 64), mask=causal, strategy=strategy,
+                             sequence=burst.Sequence(ranks=ranks, nodes=nodes)).peak_bytes
+
+    report = burst.check(causal, lambda s, b, h, i, j: s - 0.1 * (h + 1) * (i - j).abs(), S=77,
+                         ranks=ranks, nodes=nodes, heads=8, key_heads=8, strategy=strategy)
+    assert set(report.errors) == {"o", "lse", "dq", "dk", "dv"}
+    with pytest.raises(burst.Error, match="share tables, whose gradients nothing adds"):
+        slopes = torch.rand(8, requires_grad=True)
+        burst.check(causal, lambda s, b, h, i, j: s + slopes[h] * (j - i), S=48, ranks=2, heads=8,
+                    strategy="ulysses in 2 chunks")
+    with pytest.raises(burst.Error, match="in 3 chunks, which do not divide the 4 query heads"):
+        burst.check(causal, S=48, ranks=2, heads=8, strategy="ulysses in 3 chunks")
+    for wrong in ("ulysses in chunks", "ulysses in 4", "ulysses in 2 chunks on [0]"):
+        with pytest.raises(ValueError, match=f"strategy: '{re.escape(wrong)}' is not known"):
+            peak(wrong)
+    if "4" in strategy: # which halves buffers
+        of = [peak(x) for x in ("ulysses", strategy)]
+        assert of[1] < 0.8 * of[0], of
 
 
 @pytest.mark.parametrize("strategy", ["ring_kv", "ring_q", "direct_kv", "ulysses"])

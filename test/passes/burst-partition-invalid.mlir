@@ -274,3 +274,128 @@ func.func @two(%q: tensor<2x64x8x64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8x64x
       -> (tensor<2x64x8x64xf32>, tensor<2x8x64xf32>)
   return %lse, %lse1 : tensor<2x8x64xf32>, tensor<2x8x64xf32>
 }
+
+// -----
+
+// Chunks of heads.
+shard.grid @g(shape = 4)
+
+!q = tensor<1x16x8x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @chunks_of_heads(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses in 4 chunks, which do not divide the 2 query heads that a rank has in between}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@g, zigzag> strategy <ulysses in 4 chunks>
+      : (!q, !q, !q) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @g(shape = 4)
+
+!q = tensor<1x16x32x4xf32>
+!k = tensor<1x16x16x4xf32>
+!lse = tensor<1x32x16xf32>
+
+func.func @chunks_of_groups(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses in 4 chunks, which do not divide the 2 query heads of a key head}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ulysses in 4 chunks>
+      : (!q, !k, !k) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @g(shape = 4)
+
+!q = tensor<1x16x260x4xf32>
+!k = tensor<1x16x260x4xf32>
+!lse = tensor<1x260x16xf32>
+
+func.func @many_chunks(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses in 65 chunks, which are more than 64}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ulysses in 65 chunks>
+      : (!q, !k, !k) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @g(shape = 2x2)
+
+!q = tensor<1x16x8x4xf32>
+!k = tensor<1x16x8x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @chunks_around_a_ring(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ulysses on [1] in 2 chunks, ring_kv on [0], which need the whole sequence on each rank in between; pin ulysses on all axes of the sequence, or without chunks}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ulysses on [1] in 2 chunks, ring_kv on [0]>
+      : (!q, !k, !k) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @g(shape = 4)
+
+!q = tensor<1x16x8x4xf32>
+!k = tensor<1x16x8x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @chunks_of_a_ring(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{pins the strategy ring_kv in 2 chunks, and heads go in chunks by ulysses alone}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ring_kv in 2 chunks>
+      : (!q, !k, !k) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @g(shape = 2)
+
+!q = tensor<1x16x8x4xf32>
+!k = tensor<1x16x2x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @gradients_by_shared_keys(%q: !q, %k: !k, %lse: !lse) -> !k {
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which share key heads, whose gradients nothing adds; pin ulysses without chunks for the backward pass}}
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %lse, %q
+      sequence <@g, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !k, !k, !q, !lse, !q) -> (!q, !k, !k)
+  return %dk : !k
+}
+
+// -----
+
+shard.grid @g(shape = 2)
+
+!q = tensor<1x16x8x4xf32>
+!k = tensor<1x16x8x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @gradients_of_tables(%q: !q, %lse: !lse, %t: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which share tables, whose gradients nothing adds; pin ulysses without chunks for the backward pass}}
+  %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %lse, %q
+      score alibi(%t : tensor<8xf32>) sequence <@g, zigzag>
+      strategy <ulysses in 2 chunks> gradients [0]
+      : (!q, !q, !q, !q, !lse, !q) -> (!q, !q, !q, tensor<8xf32>)
+  return %dt : tensor<8xf32>
+}
+
+// -----
+
+shard.grid @g(shape = 2)
+
+!q = tensor<1x16x8x4xf32>
+!k = tensor<1x16x8x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @different_chunks(%q: !q) -> (!q, !q) {
+  %0:2 = burst.attention %q, %q, %q sequence <@g, zigzag> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, !lse)
+  // expected-error @below {{exchanges heads in 2 chunks, and another attention of this function in 1; pin the same for both}}
+  %1:2 = burst.attention %q, %q, %q sequence <@g, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !q, !q) -> (!q, !lse)
+  return %0#0, %1#0 : !q, !q
+}

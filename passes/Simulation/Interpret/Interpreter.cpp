@@ -582,3 +582,51 @@ void Interpreter::exchange(const Transfer &from, const Transfer &to,
   copyPositions(source, inGroup, part, ofShard, dim);
   copyPositions(part, allHeads, target, ofPart, headsDim);
 }
+
+//===----------------------------------------------------------------------===//
+// Chunks of heads
+//===----------------------------------------------------------------------===//
+
+static int64_t headsDimOf(const Tensor &tensor) {
+  return tensor.shape.size() == 4 ? 2 : 1;
+}
+
+/// The heads of a chunk among all.
+static std::vector<int64_t> headsOf(const HeadChunk &of, int64_t count) {
+  std::vector<int64_t> heads(count);
+  for (auto [index, head] : llvm::enumerate(heads))
+    head = of.chunk + static_cast<int64_t>(index) * of.count;
+  return heads;
+}
+
+TensorRef Semantics::takeHeads(const Tensor &whole, const HeadChunk &of) {
+  auto shape = whole.shape;
+  shape[headsDimOf(whole)] /= of.count;
+  return std::make_shared<Tensor>(shape, whole.element);
+}
+
+TensorRef Semantics::joinHeads(ArrayRef<TensorRef> chunks) {
+  const Tensor &first = *chunks.front();
+  auto shape = first.shape;
+  shape[headsDimOf(first)] *= static_cast<int64_t>(chunks.size());
+  return std::make_shared<Tensor>(shape, first.element);
+}
+
+TensorRef Interpreter::takeHeads(const Tensor &whole, const HeadChunk &of) {
+  TensorRef taken = Semantics::takeHeads(whole, of);
+  poison(*taken);
+  int64_t dim = headsDimOf(whole), heads = taken->shape[dim];
+  copyPositions(whole, headsOf(of, heads), *taken, rowsFrom(0, heads), dim);
+  return taken;
+}
+
+TensorRef Interpreter::joinHeads(ArrayRef<TensorRef> chunks) {
+  TensorRef joined = Semantics::joinHeads(chunks);
+  poison(*joined);
+  int64_t dim = headsDimOf(*joined), heads = chunks.front()->shape[dim];
+  auto count = static_cast<int>(chunks.size());
+  for (auto [number, chunk] : llvm::enumerate(chunks))
+    copyPositions(*chunk, rowsFrom(0, heads), *joined,
+                  headsOf({0, static_cast<int>(number), count}, heads), dim);
+  return joined;
+}

@@ -40,6 +40,8 @@ public:
   bool add(Sum &sum, std::string &message) override;
   bool round(mlir::Type element, int64_t heads, const TensorRef &gradient,
              TensorRef &result, std::string &message) override;
+  TensorRef takeHeads(const Tensor &whole, const HeadChunk &of) override;
+  TensorRef joinHeads(llvm::ArrayRef<TensorRef> chunks) override;
   TensorRef deliver(const Transfer &from, const Transfer &to,
                     size_t index) override;
   void exchange(const Transfer &from, const Transfer &to,

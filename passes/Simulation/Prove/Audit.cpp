@@ -317,8 +317,8 @@ std::string Auditor::checkResult(int64_t rank, int64_t other, unsigned index,
 /// The function says of a result how it is sharded.
 std::string Auditor::checkSharded(unsigned index, const Sharding &made,
                                   bool isInside) {
-  auto shard =
-      program.getResultAttrOfType<ring::ShardAttr>(index, ring::shardAttr);
+  auto shard = program.getResultAttrOfType<ring::ShardAttr>(
+      resultNumbers[index], ring::shardAttr);
   if (!shard)
     return "a shard, and has no 'ring.shard' there";
   Layout layout = shard.getLayout().getValue();
@@ -382,10 +382,49 @@ int64_t Auditor::headsBehind(const Gradient &gradient) {
 int64_t Auditor::headsOfArgument(int number) {
   if (number < 0)
     return 0;
-  auto type = dyn_cast<RankedTensorType>(program.getArgumentTypes()[number]);
+  HeadChunk of = chunkOf(number);
+  auto type =
+      dyn_cast<RankedTensorType>(program.getArgumentTypes()[of.argument]);
   return type && type.getRank() == 4 && !type.isDynamicDim(2)
-             ? type.getDimSize(2)
+             ? type.getDimSize(2) / of.count
              : 0;
+}
+
+/// Queries of a chunk of heads meet rows of it, and keys of it where each has
+/// one query head, or all keys where the chunk has as many queries of each.
+std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
+                                StringRef what, bool isOfKeys) {
+  HeadChunk own = chunkOf(query.argument), met = chunkOf(other.argument);
+  int64_t queryHeads = headsOfArgument(own.argument);
+  int64_t keyHeads = headsOfArgument(met.argument);
+  bool fits = met.chunk == own.chunk && met.count == own.count;
+  if (isOfKeys && own.count != 1)
+    fits = met.count == 1
+               ? keyHeads != 0 && queryHeads % (keyHeads * own.count) == 0
+               : fits && queryHeads == keyHeads;
+  if (fits)
+    return "";
+  return format("takes {0} of chunk {1} of {2} of the heads for queries of "
+                "chunk {3} of {4}",
+                what, met.chunk, met.count, own.chunk, own.count);
+}
+
+Auditor::Results Auditor::splitChunks(Results results) {
+  resultNumbers.clear();
+  for (auto [rank, ofRank] : llvm::enumerate(results)) {
+    std::vector<TensorRef> split;
+    for (auto [index, result] : llvm::enumerate(ofRank)) {
+      size_t before = split.size();
+      if (result && !result->chunks.empty())
+        llvm::append_range(split, result->chunks);
+      else
+        split.push_back(result);
+      if (rank == 0)
+        resultNumbers.append(split.size() - before, index);
+    }
+    ofRank = std::move(split);
+  }
+  return results;
 }
 
 std::optional<int64_t> Auditor::checkResults(Results results,
@@ -395,7 +434,8 @@ std::optional<int64_t> Auditor::checkResults(Results results,
       message = checkExchanged(rank, index, result);
       if (message.empty())
         continue;
-      message = format("returns as result {0} {1}", index, message);
+      message =
+          format("returns as result {0} {1}", resultNumbers[index], message);
       return rank;
     }
   for (auto [rank, ofRank] : llvm::enumerate(results))
@@ -410,7 +450,8 @@ std::optional<int64_t> Auditor::checkResults(Results results,
         message = checkTable(results, index);
       if (message.empty())
         continue;
-      message = format("returns as result {0} {1}", index, message);
+      message =
+          format("returns as result {0} {1}", resultNumbers[index], message);
       return rank;
     }
   return std::nullopt;
@@ -429,10 +470,11 @@ std::optional<Counterexample> burst::prove(Simulation &simulation,
     return simulation.getCounterexample();
   proof.traffic = simulation.getTraffic();
   std::string message;
-  if (auto rank = auditor.checkResults(simulation.getResults(), message))
+  Auditor::Results results = auditor.splitChunks(simulation.getResults());
+  if (auto rank = auditor.checkResults(results, message))
     return Counterexample{*rank, 0, program.getBody().front().getTerminator(),
                           message};
-  return auditor.checkTravel(simulation.getResults());
+  return auditor.checkTravel(results);
 }
 
 std::optional<Counterexample> burst::plan(Simulation &simulation,

@@ -109,6 +109,15 @@ std::string Auditor::checkRows(const AttendGrad &attend) {
   }
   if (attend.outGrad->argument < 0)
     return "takes as outGrad what is no shard of an argument";
+  if (std::string found = checkChunk(*attend.query, *attend.outGrad, "outGrad",
+                                     /*isOfKeys=*/false);
+      !found.empty())
+    return found;
+  if (attend.lse->argument >= 0)
+    if (std::string found =
+            checkChunk(*attend.query, *attend.lse, "lse", /*isOfKeys=*/false);
+        !found.empty())
+      return found;
   if (attend.lse->argument < 0 && !isMade(*attend.lse, Made::Lse))
     return "takes as lse what is neither an argument nor of ring.finalize";
   if (!isMade(*attend.delta, Made::Delta))
@@ -554,7 +563,7 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
   }
   if (gradient.table) {
     // Whether tables are complete, only all ranks together can say.
-    if (program.getResultAttr(index, ring::partialAttr))
+    if (program.getResultAttr(resultNumbers[index], ring::partialAttr))
       return "";
     return "a part of a gradient, and has no 'ring.partial' there";
   }

@@ -150,6 +150,10 @@ std::string Auditor::checkSlice(const AttendInputs &inputs,
     StringRef what = tensor == slice.key ? "keys" : "values";
     if (tensor->argument < 0)
       return format("attends {0} that are no shard of an argument", what);
+    if (std::string found =
+            checkChunk(*inputs.query, *tensor, what, /*isOfKeys=*/true);
+        !found.empty())
+      return found;
     if (tensor->owner != slice.owner)
       return format("takes the {0} for those of rank {1}, they are those of "
                     "{2}",

@@ -166,6 +166,8 @@ public:
                     size_t index) override;
   void wait(const Transfer &transfer) override;
 
+  /// With the chunks in place of results that are joined of them.
+  Results splitChunks(Results results);
   /// Every rank returns its part of one attention or of one gradient. Else the
   /// rank that does not.
   std::optional<int64_t> checkResults(Results results, std::string &message);
@@ -226,6 +228,8 @@ private:
   std::string checkExchanged(int64_t rank, unsigned index, TensorRef &result);
   int64_t headsBehind(const Gradient &gradient);
   int64_t headsOfArgument(int number);
+  std::string checkChunk(const Tensor &query, const Tensor &other,
+                         llvm::StringRef what, bool isOfKeys);
   bool addHeads(mlir::Type element, int64_t heads, const TensorRef &gradient,
                 TensorRef &result, std::string &message);
   bool hasExchanges() const { return sharding.exchanged.size > 1; }
@@ -260,6 +264,8 @@ private:
   std::shared_ptr<Arrival> arriving; ///< of which tensors are handed over
   Classifier classifier;
   int64_t numStates = 0;
+  /// Which result of the program each of those is that are checked.
+  llvm::SmallVector<unsigned> resultNumbers;
   /// One for all attends that ask the same: they are many, of few attentions.
   /// By op, and owner of the queries.
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, const ProvedAttention *>

@@ -36,6 +36,30 @@ struct Sharding {
   bool operator==(const Sharding &) const = default;
 };
 
+/// A chunk of the heads of an argument, see ring.take_heads; all of them where
+/// there is one.
+struct HeadChunk {
+  int argument;
+  int chunk = 0, count = 1;
+
+  bool operator==(const HeadChunk &) const = default;
+};
+
+/// Programs with more arguments take no chunks.
+inline constexpr int maxChunkedArguments = 4096;
+
+/// A number for it that serves as that of an argument: of all heads it is that.
+inline int numberOf(const HeadChunk &of) {
+  return of.argument +
+         maxChunkedArguments * (of.count * (of.count - 1) / 2 + of.chunk);
+}
+inline HeadChunk chunkOf(int number) {
+  int rest = number / maxChunkedArguments, count = 1;
+  for (; count <= rest; ++count)
+    rest -= count;
+  return {number % maxChunkedArguments, rest, count};
+}
+
 /// What a tensor is that the program of a rank makes for the queries or keys
 /// of argument a, as a number that is no argument's.
 enum class Made : uint8_t { Gradient, Delta, Out, Lse, MaxScores, O, M, L };
@@ -52,6 +76,16 @@ inline int madeFor(int argument, Made what) {
 /// The argument and what was made, of a number below -1.
 inline std::pair<int, Made> whatIsMade(int number) {
   return {(-2 - number) / numMade, static_cast<Made>((-2 - number) % numMade)};
+}
+
+/// Of a chunk of heads, or of what was made for one, that of all heads.
+inline int ofAllHeads(int number) {
+  if (number >= 0)
+    return chunkOf(number).argument;
+  if (number == -1)
+    return -1;
+  auto [argument, made] = whatIsMade(number);
+  return madeFor(chunkOf(argument).argument, made);
 }
 
 /// Where a proof knows rows to come from, see Auditor.h.
@@ -85,6 +119,8 @@ struct Tensor {
   /// Of what an all-to-all made a shard of the sequence again, what this rank
   /// gave for it.
   std::shared_ptr<Tensor> inside;
+  /// Of what was joined of chunks of heads, these.
+  std::vector<std::shared_ptr<Tensor>> chunks;
   /// How many transfers are sending it, where a proof counts them.
   mutable int32_t numSending = 0;
   const TensorKind kind = TensorKind::Plain;

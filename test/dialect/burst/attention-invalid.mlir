@@ -542,3 +542,27 @@ func.func @attention_c3(%q: tensor<1x8x4x64xbf16>) {
       -> (tensor<1x8x4x64xbf16>, tensor<1x4x8xf32>, tensor<1x4x8xbf16>)
   return
 }
+
+// -----
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @chunks(%q: !q) -> !q {
+  // expected-error @below {{heads go in 1 chunk or more, got: 0}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ulysses in 0 chunks>
+      : (!q, !q, !q) -> (!q, !lse)
+  return %o : !q
+}
+
+// -----
+
+!q = tensor<1x8x1x4xf32>
+!lse = tensor<1x1x8xf32>
+
+func.func @chunks(%q: !q) -> !q {
+  // expected-error @below {{expected 'chunks'}}
+  %o, %lse = burst.attention %q, %q, %q strategy <ulysses in 4 parts>
+      : (!q, !q, !q) -> (!q, !lse)
+  return %o : !q
+}

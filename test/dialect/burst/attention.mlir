@@ -183,6 +183,9 @@ func.func @scales(%q: tensor<1x8x1x4xf32>) {
 // CHECK: strategy <ring_q> :
 // CHECK: strategy <all_gather> :
 // CHECK: strategy <ulysses> :
+// CHECK: strategy <ulysses in 4 chunks> :
+// CHECK: strategy <ulysses on [1] in 2 chunks, ring_kv on [0]> :
+// CHECK: strategy <ulysses> :
 func.func @strategies(%q: tensor<1x8x1x4xf32>) {
   %0:2 = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
@@ -194,6 +197,16 @@ func.func @strategies(%q: tensor<1x8x1x4xf32>) {
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   %3:2 = burst.attention %q, %q, %q strategy <ulysses>
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+      -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  %4:2 = burst.attention %q, %q, %q strategy <ulysses in 4 chunks>
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+      -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  %5:2 = burst.attention %q, %q, %q
+      strategy <ulysses on [1] in 2 chunks, ring_kv on [0]>
+      : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
+      -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  %6:2 = burst.attention %q, %q, %q strategy <ulysses in 1 chunks>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
       -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
   return

@@ -239,6 +239,24 @@ TEST(Attention, maxScores) {
   expectRuns(attention, 23);
 }
 
+TEST(Attention, chunksOfHeads) {
+  burst_attention attention = smallAttention();
+  const burst_axis grid[] = {{2, "zigzag", nullptr}};
+  attention.axes = grid;
+  attention.num_axes = 1;
+  attention.score = "alibi";
+  attention.query_heads = 8;
+  attention.key_heads = 2; // which come whole
+  for (const char *strategy :
+       {"ulysses in 2 chunks", " ulysses on [0] in  4 chunks "}) {
+    attention.strategy = strategy;
+    expectRuns(attention);
+  }
+  attention.key_heads = 8;
+  attention.strategy = "ulysses in 2 chunks";
+  expectBackwardRuns(attention, 0, 0, {"ulysses in 2 chunks", "ulysses"});
+}
+
 TEST(Attention, moreGradients) {
   burst_attention attention = smallAttention();
   attention.lse_gradient = 0;
@@ -616,7 +634,9 @@ TEST(Attention, namesAreChecked) {
   for (const char *wrong :
        {"", "2ring", "<ring_q>", "[ring_q]", "ring_q ring_kv", "ring_q>",
         "ring_q\n", "ring_q<2>", "ulysses on", "ulysses on 1", "ulysses on []",
-        "ulysses on [x]", "ulysses on [1],"}) {
+        "ulysses on [x]", "ulysses on [1],", "ulysses in", "ulysses in 4",
+        "ulysses in x chunks", "ulysses in 4 parts",
+        "ulysses in 4 chunks on [0]"}) {
     attention.strategy = wrong;
     std::string error = refusal(attention);
     EXPECT_EQ(error.find("burst_attention: strategy '"), 0u) << error;
@@ -691,7 +711,10 @@ TEST(Attention, strategiesThatCannotBeCompiled) {
        "all_gather, gather_q, ring_scores, ulysses"},
       {"ulysses on [1]",
        "the strategy ulysses on [1], on axis 1, over which the sequence is not "
-       "sharded"}};
+       "sharded"},
+      {"ring_kv in 2 chunks",
+       "the strategy ring_kv in 2 chunks, and heads go in chunks by ulysses "
+       "alone"}};
   for (auto [strategy, why] : refused) {
     attention.strategy = strategy;
     api::Result<api::Program> program = api::Program::compile(attention);

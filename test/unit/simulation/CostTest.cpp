@@ -245,10 +245,15 @@ public:
                               : Kept{};
                  }),
         cost(estimateOf(problem, workload)) {
+    HeadChunks chunks{problem.chunks, problem.heads == problem.keyHeads, 0};
+    Workload chunk = chunkOf(workload, chunks);
+    cost.buffers =
+        buffersInChunks(estimateOf(problem, chunk).buffers, workload, chunks);
     if (problem.members > 1)
       cost += estimateExchange(
           workload, {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
-          /*hasLseGradient=*/false, problem.keyHeads < problem.members, {});
+          /*hasLseGradient=*/false, problem.keyHeads < problem.members, {},
+          chunks);
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -417,6 +422,38 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
           problem.dim = 6;
           problem.valueDim = 5;
           problem.element = element;
+          SCOPED_TRACE(problem.describe());
+          PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
+        }
+}
+
+// Two chunks of what all-to-alls bring, and of what they take; what an
+// attention of its own has in between once.
+TEST(CostTest, BytesOfChunksAreThoseOfThePlan) {
+  auto context = makeContext();
+  for (auto [chunks, keyHeads] :
+       {std::pair<int64_t, int64_t>{2, 8}, {4, 8}, {2, 2}, {4, 2}, {4, 1}})
+    for (const char *element : {"bf16", "f64"})
+      for (const char *backward : {"", "ring_kv"})
+        for (bool givesMaxScores : {false, true}) {
+          if (*backward && (keyHeads != 8 || givesMaxScores))
+            continue;
+          Problem problem;
+          problem.backward = backward;
+          problem.mask = masks[1].text;
+          problem.order = "zigzag";
+          problem.parts = 1;
+          problem.members = 2;
+          problem.chunks = chunks;
+          problem.queries = 48;
+          problem.keys = 96;
+          problem.batch = 2;
+          problem.heads = 8;
+          problem.keyHeads = keyHeads;
+          problem.dim = 6;
+          problem.valueDim = 5;
+          problem.element = element;
+          problem.givesMaxScores = givesMaxScores;
           SCOPED_TRACE(problem.describe());
           PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
         }

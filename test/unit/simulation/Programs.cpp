@@ -36,7 +36,8 @@ std::string Problem::text() const {
     grid = llvm::formatv("{0}x{1}", parts / innerRanks, innerRanks);
   if (members > 1) {
     grid += "x" + std::to_string(members);
-    exchange = llvm::formatv("ulysses on [{0}], ", innerRanks == 0 ? 1 : 2);
+    exchange = llvm::formatv("ulysses on [{0}] in {1} chunks, ",
+                             innerRanks == 0 ? 1 : 2, chunks);
   }
   std::vector<std::string> gradients, types;
   for (char name : wanted) {
@@ -79,14 +80,15 @@ std::string nameOfProblem(const testing::TestParamInfo<Problem> &info) {
 
 std::string Problem::describe() const {
   return llvm::formatv(
-      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}{11}{12}", order,
+      "{0} {1} over {2}{10}{9}, {3} x {4}{5}{6}{7}{8}{11}{12}{13}", order,
       mask.empty() ? "full" : mask, parts, queries, keys, drop ? ", drop" : "",
       overlap ? ", overlap" : "", backward.empty() ? ", " : ", backward ",
       backward.empty() ? forward : backward,
       members > 1 ? " x " + std::to_string(members) : "",
       innerRanks == 0 ? "" : " in rings of " + std::to_string(innerRanks),
       wanted == "qkv" ? "" : " of " + wanted,
-      givesMaxScores ? ", largest scores" : "");
+      givesMaxScores ? ", largest scores" : "",
+      chunks > 1 ? ", in " + std::to_string(chunks) + " chunks" : "");
 }
 
 std::unique_ptr<MLIRContext> makeContext() {

@@ -32,6 +32,8 @@ struct Problem {
   /// Over how many ranks heads are exchanged for the sequence around it, on a
   /// last axis of the grid; 1 where they are not.
   int64_t members = 1;
+  /// In how many chunks.
+  int64_t chunks = 1;
   /// How many of the parts are on the inner of two axes of the grid; 0 where
   /// they are on one.
   int64_t innerRanks = 0;

@@ -1,0 +1,184 @@
+//===- SplitHeads.cpp - heads in chunks -----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Passes.h"
+#include "passes/Strategies/Exchange.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace burst {
+#define GEN_PASS_DEF_SPLITHEADSPASS
+#include "passes/Passes.h.inc"
+} // namespace burst
+
+using namespace mlir;
+using namespace burst;
+
+namespace {
+
+/// Rewrites one program, whose attentions all go in as many chunks.
+class Splitter {
+public:
+  Splitter(func::FuncOp program, int64_t numChunks)
+      : program(program), builder(program.getContext()), numChunks(numChunks) {}
+
+  void run();
+
+private:
+  bool goesWhole(ring::StartOp start) const;
+  void split(Operation &op);
+  void split(ring::StartOp start);
+  void renumberHeads(AttentionInterface attention);
+  Type chunkOf(Type type) const;
+
+  func::FuncOp program;
+  OpBuilder builder;
+  int64_t numChunks;
+  int64_t chunk = 0; ///< the one that is written
+  IRMapping ofChunk; ///< what is of all heads to what is of the chunk
+  bool haveOwnKeys = true;
+};
+
+} // namespace
+
+Type Splitter::chunkOf(Type type) const {
+  if (auto token = dyn_cast<ring::TokenType>(type))
+    return ring::TokenType::get(
+        type.getContext(),
+        llvm::map_to_vector(token.getTypes(),
+                            [&](Type each) { return chunkOf(each); }));
+  auto tensor = cast<RankedTensorType>(type);
+  return ring::withHeads(tensor, tensor.getDimSize(ring::headsDimOf(tensor)) /
+                                     numChunks);
+}
+
+/// Whether it brings keys that all chunks attend.
+bool Splitter::goesWhole(ring::StartOp start) const {
+  if (haveOwnKeys || start.getRoute() != ring::Route::ToHeads)
+    return false;
+  auto wait = cast<ring::WaitOp>(*start.getToken().user_begin());
+  auto unshard = cast<UnshardOp>(*wait.getResult(0).user_begin());
+  Value global = unshard.getGlobal();
+  return llvm::any_of(global.getUsers(), [&](Operation *user) {
+    auto attention = dyn_cast<AttentionInterface>(user);
+    return attention &&
+           llvm::any_of(attention.getSharded(), [&](const Sharded &sharded) {
+             return sharded.tensor == global && sharded.isOfKeys;
+           });
+  });
+}
+
+/// Regions count the heads of all chunks: head h of this one is number
+/// h * numChunks + chunk of them. Bounds are asked of heads from the first on,
+/// up to but without the second.
+void Splitter::renumberHeads(AttentionInterface attention) {
+  auto renumber = [&](Value head, int64_t offset) {
+    if (head.use_empty())
+      return;
+    auto at = OpBuilder::atBlockBegin(head.getParentBlock());
+    Location loc = attention.getLoc();
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(at, loc, value);
+    };
+    Value scaled = arith::MulIOp::create(at, loc, head, constant(numChunks));
+    Value number = arith::AddIOp::create(at, loc, scaled, constant(offset));
+    head.replaceAllUsesExcept(number, scaled.getDefiningOp());
+  };
+  auto renumberIn = [&](RegionRole role, Region &region) {
+    if (!region.empty())
+      renumber(RegionArguments::of(role, region.front()).h, chunk);
+  };
+  renumberIn(RegionRole::Mask, attention.getMask());
+  renumberIn(RegionRole::Score, attention.getScore());
+  if (auto backward = dyn_cast<AttentionBackwardOp>(attention.getOperation()))
+    renumberIn(RegionRole::Gradient, backward.getGradient());
+  if (Region &bounds = attention.getBounds(); !bounds.empty()) {
+    renumber(bounds.getArgument(2), chunk);
+    renumber(bounds.getArgument(3), chunk - (numChunks - 1));
+  }
+}
+
+void Splitter::split(ring::StartOp start) {
+  SmallVector<Value> tensors;
+  for (Value tensor : start.getTensors()) {
+    if (start.getRoute() == ring::Route::ToHeads)
+      tensors.push_back(ring::TakeHeadsOp::create(builder, start.getLoc(),
+                                                  chunkOf(tensor.getType()),
+                                                  tensor, chunk, numChunks));
+    else
+      tensors.push_back(ofChunk.lookup(tensor));
+  }
+  auto created = cast<ring::StartOp>(builder.clone(*start, ofChunk));
+  created.getTensorsMutable().assign(tensors);
+  created.getToken().setType(
+      cast<ring::TokenType>(chunkOf(start.getToken().getType())));
+}
+
+/// Writes an op of all heads for the chunk.
+void Splitter::split(Operation &op) {
+  if (auto start = dyn_cast<ring::StartOp>(op)) {
+    if (!goesWhole(start))
+      split(start);
+    return;
+  }
+  bool isOfHeads =
+      isa<ring::WaitOp, UnshardOp, ShardOp, AttentionInterface>(op);
+  bool isOfChunk = llvm::any_of(op.getOperands(), [&](Value operand) {
+    return ofChunk.contains(operand);
+  });
+  if (!isOfHeads || !isOfChunk) // for all chunks alike
+    return;
+  Operation *created = builder.clone(op, ofChunk);
+  for (Value result : created->getResults())
+    result.setType(chunkOf(result.getType()));
+  if (auto attention = dyn_cast<AttentionInterface>(created))
+    renumberHeads(attention);
+}
+
+void Splitter::run() {
+  Block &body = program.getBody().front();
+  program.walk(
+      [&](AttentionInterface op) { haveOwnKeys &= haveChunksOwnKeys(op); });
+  SmallVector<Operation *> ops;
+  for (Operation &op : body.without_terminator())
+    ops.push_back(&op);
+  Operation *end = body.getTerminator();
+  builder.setInsertionPoint(end);
+  std::vector<SmallVector<Value>> results(end->getNumOperands());
+  llvm::DenseSet<Operation *> isSplit;
+  for (chunk = 0; chunk < numChunks; ++chunk) {
+    ofChunk.clear();
+    for (Operation *op : ops) {
+      split(*op);
+      if (op->getNumResults() != 0 && ofChunk.contains(op->getResult(0)))
+        isSplit.insert(op);
+    }
+    for (auto [value, chunks] : llvm::zip_equal(end->getOperands(), results))
+      chunks.push_back(ofChunk.lookup(value));
+  }
+  // What is returned twice is joined once.
+  llvm::DenseMap<Value, Value> joined;
+  for (auto [operand, chunks] :
+       llvm::zip_equal(end->getOpOperands(), results)) {
+    Value &whole = joined[operand.get()];
+    if (!whole)
+      whole = ring::JoinHeadsOp::create(builder, end->getLoc(),
+                                        operand.get().getType(), chunks);
+    operand.set(whole);
+  }
+  for (Operation *op : llvm::reverse(ops))
+    if (isSplit.contains(op))
+      op->erase();
+}
+
+namespace {
+struct SplitHeads : burst::impl::SplitHeadsPassBase<SplitHeads> {
+  void runOnOperation() override {
+    auto numChunks =
+        getOperation()->getAttrOfType<IntegerAttr>(ring::headChunksAttr);
+    if (!numChunks)
+      return;
+    Splitter(getOperation(), numChunks.getInt()).run();
+    getOperation()->removeAttr(ring::headChunksAttr);
+  }
+};
+} // namespace
