@@ -293,7 +293,8 @@ def SplitHeadsPass : Pass<"burst-split-heads", "::mlir::func::FuncOp"> {
     see the numbers that heads have among all.
 
     Keys of which each has one query head go with it; others come whole, once, in front
-    of all chunks.
+    of all chunks, and `ring.sum_chunks` adds what chunks give as gradients by them, and
+    by tables.
 
     Input:
     ```mlir
@@ -505,6 +506,21 @@ def LowerGatherPass : Pass<"ring-lower-gather", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
                            "::mlir::tensor::TensorDialect",
                            "::burst::ring::RingDialect"];
+}
+
+def AccumulatePass : Pass<"ring-accumulate", "::mlir::func::FuncOp"> {
+  let summary = "lets chunks of heads add to one gradient";
+  let description = [{
+    The backward pass of a chunk adds to what the one before has made of a gradient
+    that they share, in place of to zeros:
+    ```mlir
+    %dk0 = ring.attend_grad ... into %z0        %dk0 = ring.attend_grad ... into %z0
+    %dk1 = ring.attend_grad ... into %z1   =>   %dk1 = ring.attend_grad ... into %dk0
+    %dk = ring.sum_chunks %dk0, %dk1
+    ```
+
+    Needs attends whose transfers are written out. Leaves no `ring.sum_chunks`.
+  }];
 }
 
 def OverlapPass : Pass<"ring-overlap", "::mlir::func::FuncOp"> {

@@ -39,6 +39,7 @@ void burst::buildSchedulePipeline(OpPassManager &pm,
     pm.addPass(createDropEmptyPass());
   pm.addPass(createLowerRotatePass());
   pm.addNestedPass<func::FuncOp>(createLowerGatherPass());
+  pm.addNestedPass<func::FuncOp>(createAccumulatePass());
   if (options.overlap)
     pm.addNestedPass<func::FuncOp>(createOverlapPass());
   // Reads of a table that is computed once must not turn into the computation.

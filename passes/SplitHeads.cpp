@@ -25,9 +25,12 @@ public:
 
 private:
   bool goesWhole(ring::StartOp start) const;
+  bool isSummed(Value gradient) const;
   void split(Operation &op);
   void split(ring::StartOp start);
+  void split(AttentionInterface attention);
   void renumberHeads(AttentionInterface attention);
+  void sum(Value whole);
   Type chunkOf(Type type) const;
 
   func::FuncOp program;
@@ -36,6 +39,8 @@ private:
   int64_t chunk = 0; ///< the one that is written
   IRMapping ofChunk; ///< what is of all heads to what is of the chunk
   bool haveOwnKeys = true;
+  /// Gradients that chunks have in common: what each has made of it.
+  llvm::MapVector<Value, SmallVector<Value>> summed;
 };
 
 } // namespace
@@ -65,6 +70,15 @@ bool Splitter::goesWhole(ring::StartOp start) const {
              return sharded.tensor == global && sharded.isOfKeys;
            });
   });
+}
+
+/// Whether a result of a backward pass is by keys or tables of all chunks.
+bool Splitter::isSummed(Value gradient) const {
+  auto backward = gradient.getDefiningOp<AttentionBackwardOp>();
+  return backward &&
+         (llvm::is_contained(backward.getCaptureGrads(), gradient) ||
+          (!haveOwnKeys && (gradient == backward.getKeyGrad() ||
+                            gradient == backward.getValueGrad())));
 }
 
 /// Regions count the heads of all chunks: head h of this one is number
@@ -113,25 +127,63 @@ void Splitter::split(ring::StartOp start) {
       cast<ring::TokenType>(chunkOf(start.getToken().getType())));
 }
 
+/// What chunks have in common is made in the state type, in which it is added.
+void Splitter::split(AttentionInterface attention) {
+  auto created = cast<AttentionInterface>(builder.clone(*attention, ofChunk));
+  for (auto [whole, made] :
+       llvm::zip_equal(attention->getResults(), created->getResults())) {
+    auto type = cast<RankedTensorType>(whole.getType());
+    if (isSummed(whole))
+      made.setType(type.clone(attention.getStateType()));
+    else
+      made.setType(chunkOf(type));
+  }
+  if (auto backward = dyn_cast<AttentionBackwardOp>(attention.getOperation()))
+    for (Value table : backward.getCaptureGrads())
+      if (!table.use_empty())
+        summed[table].push_back(ofChunk.lookup(table));
+  renumberHeads(created);
+}
+
 /// Writes an op of all heads for the chunk.
 void Splitter::split(Operation &op) {
   if (auto start = dyn_cast<ring::StartOp>(op)) {
-    if (!goesWhole(start))
+    if (!goesWhole(start) && !summed.contains(start.getTensors().front()))
       split(start);
     return;
   }
-  bool isOfHeads =
-      isa<ring::WaitOp, UnshardOp, ShardOp, AttentionInterface>(op);
+  if (auto attention = dyn_cast<AttentionInterface>(op))
+    return split(attention);
+  if (auto shard = dyn_cast<ShardOp>(op);
+      shard && isSummed(shard.getGlobal())) {
+    Value made = ofChunk.lookup(shard.getGlobal());
+    Type element = cast<RankedTensorType>(made.getType()).getElementType();
+    summed[shard].push_back(
+        ShardOp::create(builder, shard.getLoc(),
+                        cast<RankedTensorType>(shard.getType()).clone(element),
+                        made, shard.getDim(), shard.getSequence()));
+    return;
+  }
   bool isOfChunk = llvm::any_of(op.getOperands(), [&](Value operand) {
     return ofChunk.contains(operand);
   });
-  if (!isOfHeads || !isOfChunk) // for all chunks alike
-    return;
+  if (!isa<ring::WaitOp, UnshardOp, ShardOp>(op) || !isOfChunk)
+    return; // for all chunks alike
   Operation *created = builder.clone(op, ofChunk);
   for (Value result : created->getResults())
     result.setType(chunkOf(result.getType()));
-  if (auto attention = dyn_cast<AttentionInterface>(created))
-    renumberHeads(attention);
+}
+
+/// A gradient that chunks have in common goes on as it did, when all have made
+/// theirs.
+void Splitter::sum(Value whole) {
+  Location loc = whole.getLoc();
+  Value sum = ring::SumChunksOp::create(builder, loc, summed[whole]);
+  if (sum.getType() != whole.getType())
+    sum = ring::RoundOp::create(builder, loc, whole.getType(), sum,
+                                /*into=*/Value())
+              .getRounded();
+  whole.replaceAllUsesWith(sum);
 }
 
 void Splitter::run() {
@@ -153,18 +205,34 @@ void Splitter::run() {
         isSplit.insert(op);
     }
     for (auto [value, chunks] : llvm::zip_equal(end->getOperands(), results))
-      chunks.push_back(ofChunk.lookup(value));
+      if (ofChunk.contains(value) && !summed.contains(value))
+        chunks.push_back(ofChunk.lookup(value));
   }
+  for (auto &[whole, chunks] : summed)
+    sum(whole);
+  // What brings such gradients to their owners stands behind them.
+  for (Operation *op : ops)
+    if (!isSplit.contains(op) && !op->getOperands().empty() &&
+        llvm::any_of(op->getOperands(), [&](Value operand) {
+          return operand.getDefiningOp() &&
+                 operand.getDefiningOp()->getBlock() == &body &&
+                 op->isBeforeInBlock(operand.getDefiningOp());
+        }))
+      op->moveBefore(end);
   // What is returned twice is joined once.
   llvm::DenseMap<Value, Value> joined;
   for (auto [operand, chunks] :
        llvm::zip_equal(end->getOpOperands(), results)) {
+    if (chunks.empty())
+      continue;
     Value &whole = joined[operand.get()];
     if (!whole)
       whole = ring::JoinHeadsOp::create(builder, end->getLoc(),
                                         operand.get().getType(), chunks);
     operand.set(whole);
   }
+  for (auto &[whole, chunks] : summed)
+    isSplit.insert(whole.getDefiningOp());
   for (Operation *op : llvm::reverse(ops))
     if (isSplit.contains(op))
       op->erase();

@@ -103,9 +103,9 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
     `ulysses in 4 chunks` exchanges a fourth of the heads at a time, while the fourth
     before it is computed, so that a rank holds two fourths of what the all-to-alls
     bring (Ghadia et al., Untied Ulysses, arXiv 2602.21196). Chunk c of n has the heads
-    c, c + n, c + 2n and so on: each as many of each rank. Queries of one key head per
-    query head take keys along; n chunks of others, which n divides for each key head,
-    share keys that come whole, and their backward pass does not go in chunks.
+    c, c + n, c + 2n and so on: each as many of each rank. Where each key head
+    has one query head, chunks take their keys along; else n divides the query heads of
+    a key head, keys come whole, and chunks add to one gradient by them.
 
     An op without a strategy gets one from `burst-choose-strategy`. A name that no
     strategy goes by is refused by `burst-lower-to-ring`, at the op.

@@ -56,3 +56,12 @@ LogicalResult JoinHeadsOp::verify() {
                       getChunks().getTypes().front(),
                       static_cast<int64_t>(getChunks().size()));
 }
+
+LogicalResult SumChunksOp::verify() {
+  // sum_chunks_c1
+  auto count = static_cast<int64_t>(getChunks().size());
+  if (count >= 2 && count <= maxHeadChunks)
+    return success();
+  return emitOpError("adds 2 to ")
+         << maxHeadChunks << " gradients, got: " << count;
+}

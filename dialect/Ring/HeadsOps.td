@@ -56,4 +56,26 @@ def Ring_JoinHeadsOp : Ring_Op<"join_heads", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Ring_SumChunksOp : Ring_Op<"sum_chunks", [Pure, SameOperandsAndResultType]> {
+  let summary = "a gradient to which all chunks of heads add";
+  let description = [{
+    The sum of the gradients that the backward passes of all chunks give by keys,
+    values or a table that they share, in their order.
+
+    **Constraints:** (C1) 2 to 64 operands.
+
+    Example:
+
+    ```mlir
+    %dk = ring.sum_chunks %dk0, %dk1 : tensor<1x64x2x128xf32>
+    ```
+
+    Lifespan: made by `burst-split-heads`, removed by `ring-accumulate`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$chunks);
+  let results = (outs AnyRankedTensor:$sum);
+  let assemblyFormat = "$chunks attr-dict `:` type($sum)";
+  let hasVerifier = 1;
+}
+
 #endif // BURST_DIALECT_RING_HEADSOPS_TD

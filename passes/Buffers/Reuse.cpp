@@ -137,7 +137,7 @@ llvm::DenseMap<Operation *, Operation *>
 burst::findLenders(func::FuncOp program) {
   llvm::DenseMap<Operation *, Operation *> lenders;
   Block &block = program.getBody().front();
-  if (block.getOps<ring::JoinHeadsOp>().empty())
+  if (block.getOps<ring::TakeHeadsOp>().empty())
     return lenders;
   LastUses lastUses(block);
   struct Buffers {

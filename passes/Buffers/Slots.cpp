@@ -151,9 +151,13 @@ static bool isFinal(Value tensor) {
 
 bool burst::isReturnedInPlace(OpOperand &use) {
   Value tensor = use.get();
+  // What comes from other ranks is as large as the result that it is.
+  bool isReceived =
+      isa_and_nonnull<ring::WaitOp, ring::JoinHeadsOp>(tensor.getDefiningOp());
   auto isReturn = [&](Operation *user) { return user == use.getOwner(); };
-  if (!isFinal(tensor) && !llvm::all_of(tensor.getUsers(), isReturn))
-    return false;
+  if (!isFinal(tensor) &&
+      !(isReceived && llvm::all_of(tensor.getUsers(), isReturn)))
+    return tensor.hasOneUse();
   auto before =
       use.getOwner()->getOperands().take_front(use.getOperandNumber());
   return !llvm::is_contained(before, tensor);

@@ -50,8 +50,9 @@ updatingUses(mlir::Operation *op);
 /// there is no such use, or more than one.
 mlir::OpOperand *updatingUse(mlir::Value tensor);
 
-/// Whether what a return gives is made in the memory of the result: nothing but
-/// the return uses it, or it is final, and this is the first result that it is.
+/// Whether what a return gives is made in the memory of the result: it has no
+/// other use; or it is final, or received and only returned, and this is the
+/// first result that it is.
 bool isReturnedInPlace(mlir::OpOperand &use);
 
 /// What an updating use turns its tensor into; null where that is the end.

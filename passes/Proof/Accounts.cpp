@@ -116,7 +116,7 @@ std::optional<Side> Accounts::sideOf(Value tensor) const {
 bool Accounts::isAccount(Value tensor) const {
   Label label = labels.of(tensor);
   return isa<RankedTensorType>(tensor.getType()) &&
-         label.attention == attention &&
+         label.isOfAttention(attention) &&
          (label.isOf(Made::O) || label.isOf(Made::Gradient) || label.table);
 }
 
@@ -250,7 +250,7 @@ Holding Accounts::made(const Attended &attended, Value tensor,
 Holding Accounts::made(const AttendedGrad &attended, Value tensor,
                        const Place &place) {
   Holding holding = of(attended.grads[indexIn(attended.made, tensor)], place);
-  if (isAccount(tensor))
+  if (isAccount(tensor) && labels.attentionOf(attended.op) == attention)
     holding.has = holding.has || contribution(attended.op, place);
   return holding;
 }

@@ -476,7 +476,7 @@ void Conditions::visitReturn(Operation *op) {
       return places.refuse(op, "returns what is gathered");
     if (label.table) {
       // A part: each pair is in that of one rank, of its queries or its keys.
-      if (label.attention != accounts.followed())
+      if (!label.isOfAttention(accounts.followed()))
         continue;
       auto isHere = [&](const Index &owner) {
         return accounts.isNeeded() && isEqual(places.rank(), owner, op);
@@ -493,7 +493,8 @@ void Conditions::visitReturn(Operation *op) {
                    isEqual(holding.owner, places.rank(), op));
     places.require(op, "returns all segments",
                    holding.present(places.rank(), segmentOf(label.layout)));
-    if (!label.isOf(Made::Gradient) || label.attention != accounts.followed())
+    if (!label.isOf(Made::Gradient) ||
+        !label.isOfAttention(accounts.followed()))
       continue;
     Formula isOwn =
         isEqual(places.rank(), accounts.ownerOf(*accounts.sideOf(result)), op);

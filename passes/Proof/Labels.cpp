@@ -57,6 +57,9 @@ bool Labels::unify(Label &into, const Label &from) {
     return false;
   into.attention = std::max(into.attention, from.attention);
   into.place = std::max(into.place, from.place);
+  for (int other : from.others)
+    if (!into.isOfAttention(other))
+      into.others.push_back(other);
   return true;
 }
 
@@ -69,11 +72,13 @@ void Labels::give(Value value, const Label &label, unsigned index) {
     return;
   }
   int before = known[index].attention;
+  size_t others = known[index].others.size();
   if (!unify(known[index], label))
     fail(value.getDefiningOp() ? value.getDefiningOp() : program,
          "a tensor that is not always of the same argument, sharding and "
          "attention");
-  hasChanged |= known[index].attention != before;
+  hasChanged |=
+      known[index].attention != before || known[index].others.size() != others;
 }
 
 bool Labels::hasSharding(const Label &label, ring::LayoutAttr layout,
@@ -152,6 +157,10 @@ void Labels::visitReturn(Operation *op) {
       return fail(op, "returns what is no result of an attention");
     if (label.attention < 0)
       return fail(op, "returns what has attended nothing");
+    bool isJoined = operand.get().getDefiningOp<ring::JoinHeadsOp>();
+    if (isGradient && !isJoined && !hasAllChunks(label))
+      return fail(op,
+                  "returns a gradient to which not all chunks of heads add");
     if (static_cast<bool>(label.table) != isPartial)
       return fail(op,
                   "returns a gradient by a table that is no partial result");
@@ -802,6 +811,10 @@ void Labels::visit(const AttendedGrad &attended, Operation *op) {
       int64_t capture = attended.captures[place - std::size(by)];
       isBy = label.table == attended.op.getScoreCaptures()[capture];
     }
+    if (label.attention >= 0 && isOfOtherChunk(label, number)) {
+      label.others.push_back(label.attention);
+      label.attention = number;
+    }
     Label wanted = label;
     wanted.attention = number;
     wanted.place = static_cast<int>(place);
@@ -868,4 +881,31 @@ void Labels::visit(const JoinedHeads &joined, Operation *op) {
     ++wanted.chunk;
   }
   give(joined.whole, whole);
+}
+
+/// Whether an attention is that of another chunk than those that have added to
+/// a gradient, of which keys or a table are in all chunks.
+bool Labels::isOfOtherChunk(const Label &gradient, int attention) const {
+  const Attention &own = attentions[attention];
+  HeadChunk chunk = chunkOf(own.query);
+  auto isOther = [&](int number) {
+    const Attention &other = attentions[number];
+    HeadChunk before = chunkOf(other.query);
+    return before.argument == chunk.argument && before.count == chunk.count &&
+           before.chunk != chunk.chunk;
+  };
+  bool isInAll =
+      gradient.table || (gradient.place > 0 &&
+                         chunkOf(whatIsMade(gradient.tensor).first).count == 1);
+  return isInAll && isOther(gradient.attention) &&
+         llvm::all_of(gradient.others, isOther);
+}
+
+/// Whether all chunks of queries have added to a gradient by what is in all.
+bool Labels::hasAllChunks(const Label &gradient) const {
+  int count = chunkOf(attentions[gradient.attention].query).count;
+  bool isOfOne = !gradient.table &&
+                 (gradient.place <= 0 ||
+                  chunkOf(whatIsMade(gradient.tensor).first).count != 1);
+  return isOfOne || static_cast<int>(gradient.others.size()) + 1 == count;
 }

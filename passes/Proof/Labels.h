@@ -39,6 +39,12 @@ struct Label {
   int place = -1;
   /// The attention that it is a part or a result of; -1 before it has attended.
   int attention = -1;
+  /// Of a gradient to which several chunks of heads add, those of the others.
+  llvm::SmallVector<int, 1> others = {};
+
+  bool isOfAttention(int number) const {
+    return attention == number || llvm::is_contained(others, number);
+  }
 
   bool isShard() const { return static_cast<bool>(layout); }
   bool isOf(Made what) const {
@@ -103,6 +109,8 @@ private:
   void visit(const TakenHeads &taken, mlir::Operation *op);
   void visit(const JoinedHeads &joined, mlir::Operation *op);
   bool isOfChunk(const Label &query, const Label &other, bool isOfKeys) const;
+  bool isOfOtherChunk(const Label &gradient, int attention) const;
+  bool hasAllChunks(const Label &gradient) const;
   int64_t headsOfArgument(int number) const;
   bool hasAllHeads(mlir::Value result, const Label &label) const;
   bool mayAddHeads(const Rounded &rounded, const Label &label) const;

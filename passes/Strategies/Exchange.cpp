@@ -106,18 +106,9 @@ static std::string whyNotInChunks(AttentionInterface op,
     return llvm::formatv("do not divide the {0} query heads that a rank has in "
                          "between",
                          queryHeads / ranks);
-  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
-  if (backward && !backward.getCaptureGrads().empty())
-    return "share tables, whose gradients nothing adds; pin ulysses without "
-           "chunks for the backward pass";
-  if (haveChunksOwnKeys(op))
-    return {};
-  if (queryHeads % (keyHeads * chunks) != 0)
+  if (!haveChunksOwnKeys(op) && queryHeads % (keyHeads * chunks) != 0)
     return llvm::formatv("do not divide the {0} query heads of a key head",
                          queryHeads / keyHeads);
-  if (backward)
-    return "share key heads, whose gradients nothing adds; pin ulysses without "
-           "chunks for the backward pass";
   return {};
 }
 

@@ -355,39 +355,6 @@ func.func @chunks_of_a_ring(%q: !q, %k: !k) -> !q {
 shard.grid @g(shape = 2)
 
 !q = tensor<1x16x8x4xf32>
-!k = tensor<1x16x2x4xf32>
-!lse = tensor<1x8x16xf32>
-
-func.func @gradients_by_shared_keys(%q: !q, %k: !k, %lse: !lse) -> !k {
-  // expected-error @below {{pins the strategy ulysses in 2 chunks, which share key heads, whose gradients nothing adds; pin ulysses without chunks for the backward pass}}
-  %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %lse, %q
-      sequence <@g, zigzag> strategy <ulysses in 2 chunks>
-      : (!q, !k, !k, !q, !lse, !q) -> (!q, !k, !k)
-  return %dk : !k
-}
-
-// -----
-
-shard.grid @g(shape = 2)
-
-!q = tensor<1x16x8x4xf32>
-!k = tensor<1x16x8x4xf32>
-!lse = tensor<1x8x16xf32>
-
-func.func @gradients_of_tables(%q: !q, %lse: !lse, %t: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @below {{pins the strategy ulysses in 2 chunks, which share tables, whose gradients nothing adds; pin ulysses without chunks for the backward pass}}
-  %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %lse, %q
-      score alibi(%t : tensor<8xf32>) sequence <@g, zigzag>
-      strategy <ulysses in 2 chunks> gradients [0]
-      : (!q, !q, !q, !q, !lse, !q) -> (!q, !q, !q, tensor<8xf32>)
-  return %dt : tensor<8xf32>
-}
-
-// -----
-
-shard.grid @g(shape = 2)
-
-!q = tensor<1x16x8x4xf32>
 !k = tensor<1x16x8x4xf32>
 !lse = tensor<1x8x16xf32>
 

@@ -121,6 +121,37 @@ func.func @both(%q: !q, %k: !q, %v: !q, %do: !q) -> (!q, !q, !q, !q) {
 
 // -----
 
+// Gradients by keys and by tables that chunks share are summed in the state type,
+// and go back once.
+
+shard.grid @cp(shape = 2)
+!q = tensor<1x16x8x4xbf16>
+!k = tensor<1x16x2x4xbf16>
+!l = tensor<1x8x16xf32>
+
+// CHECK-LABEL: func @sums
+// CHECK: %{{.*}}, %[[DK0:.*]], %{{.*}}, %[[DT0:.*]] = burst.attention_backward
+// CHECK: -> (tensor<1x16x2x4xbf16>, tensor<1x16x1x4xf32>, tensor<1x16x1x4xf32>, tensor<16x16xf32>)
+// CHECK: %[[S0:.*]] = burst.shard %[[DK0]] {{.*}} : tensor<1x16x1x4xf32> -> tensor<1x16x1x4xf32>
+// CHECK: %{{.*}}, %[[DK1:.*]], %{{.*}}, %[[DT1:.*]] = burst.attention_backward
+// CHECK: %[[S1:.*]] = burst.shard %[[DK1]]
+// CHECK-DAG: %[[DT:.*]] = ring.sum_chunks %[[DT0]], %[[DT1]] : tensor<16x16xf32>
+// CHECK-DAG: %[[SUM:.*]] = ring.sum_chunks %[[S0]], %[[S1]] : tensor<1x16x1x4xf32>
+// CHECK: %[[R:.*]] = ring.round %[[SUM]] : tensor<1x16x1x4xf32> -> tensor<1x16x1x4xbf16>
+// CHECK: %[[T:.*]] = ring.start %[[R]] {{.*}} all_to_all sequence
+// CHECK: %[[DK:.*]] = ring.wait %[[T]]
+// CHECK: %[[DQ:.*]] = ring.join_heads
+// CHECK: return %[[DQ]], %[[DK]], %[[DT]]
+func.func @sums(%q: !q, %k: !k, %lse: !l, %t: tensor<16x16xf32>) -> (!q, !k, tensor<16x16xf32>) {
+  %dq, %dk, %dv, %dt = burst.attention_backward %q, %k, %k, %q, %lse, %q
+      score bias(%t : tensor<16x16xf32>) sequence <@cp, zigzag>
+      strategy <ulysses in 2 chunks> gradients [0]
+      : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k, tensor<16x16xf32>)
+  return %dq, %dk, %dt : !q, !k, tensor<16x16xf32>
+}
+
+// -----
+
 // One rank exchanges with nobody.
 
 shard.grid @cp(shape = 1)

@@ -32,6 +32,7 @@ static void know(Gradient &gradient, const Gradient &other) {
   gradient.isRounded = other.isRounded;
   gradient.proved = other.proved;
   gradient.place = other.place;
+  gradient.others = other.others;
 }
 
 static std::shared_ptr<Gradient> copyOf(const Gradient &gradient,
@@ -345,6 +346,33 @@ void Auditor::readMet(const AttendGrad &attend) {
     readSegments(*gradient);
 }
 
+/// Whether a chunk of heads begins to add to a gradient by what is in all
+/// chunks: what others have added is put aside.
+bool Auditor::beginChunk(Gradient &gradient, const ProvedGradient &proved) {
+  auto chunkOfQueries = [](const ProvedGradient &of) {
+    return chunkOf(of.labels.query);
+  };
+  HeadChunk own = chunkOfQueries(proved);
+  auto isOther = [&](const Gradient &other) {
+    HeadChunk before = chunkOfQueries(*other.proved);
+    return before.argument == own.argument && before.count == own.count &&
+           before.chunk != own.chunk;
+  };
+  bool isInAll = gradient.by() == By::Table ||
+                 (gradient.by() != By::Query &&
+                  chunkOf(whatIsMade(gradient.argument).first).count == 1);
+  if (!isInAll || !isOther(gradient) ||
+      !llvm::all_of(gradient.others,
+                    [&](const auto &other) { return isOther(*other); }))
+    return false;
+  auto before = copyOf(gradient, gradient.element);
+  before->others.clear();
+  gradient.others.push_back(before);
+  gradient.added = PairSet();
+  gradient.proved = &proved;
+  return true;
+}
+
 bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
   message = checkQuery(attend);
   if (message.empty())
@@ -375,7 +403,8 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
   for (auto [place, tensor] : llvm::enumerate(attend.grads)) {
     Gradient &gradient = ownGradient(tensor);
     gradient.worked |= place == 0 ? met.queries : met.keys;
-    if (gradient.proved && gradient.proved != proved)
+    if (gradient.proved && gradient.proved != proved &&
+        !beginChunk(gradient, *proved))
       message =
           difference(*gradient.proved, *proved) + " than what was added before";
     if (gradient.proved)
@@ -578,9 +607,29 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
   if ((gradient.segments & wanted) != wanted)
     return format("segments {0:x} of a gradient, of which it has {1:x}", wanted,
                   gradient.segments);
-  if (gradient.proved)
-    return checkComplete(gradient, place);
-  return wanted == 0 ? "" : "a gradient to which nothing was added";
+  if (!gradient.proved)
+    return wanted == 0 ? "" : "a gradient to which nothing was added";
+  std::string found = checkChunks(gradient);
+  if (found.empty())
+    found = checkComplete(gradient, place);
+  for (const auto &other : gradient.others)
+    if (found.empty())
+      found = checkComplete(*other, place);
+  return found;
+}
+
+/// All chunks of queries have added to a gradient by what is in all of them.
+std::string Auditor::checkChunks(const Gradient &gradient) {
+  auto found = static_cast<int>(gradient.others.size()) + 1;
+  int count = chunkOf(gradient.proved->labels.query).count;
+  bool isOfOne = gradient.by() == By::Query ||
+                 (gradient.by() != By::Table &&
+                  chunkOf(whatIsMade(gradient.argument).first).count != 1);
+  if (isOfOne || found == count)
+    return "";
+  return format("the gradient by {0}, to which {1} of {2} chunks of heads have "
+                "added",
+                describe(gradient.by()), found, count);
 }
 
 /// The parts of the ranks that have the same batches and heads make up what
@@ -589,24 +638,40 @@ std::string Auditor::checkTable(const Results &results, unsigned index) {
   const auto *first = dyn_cast_or_null<Gradient>(results.front()[index].get());
   if (!first || !first->table)
     return "";
-  for (int64_t rank = 0, end = results.size(); rank < end; ++rank)
-    if (sharding.sequence.placeOf(rank) == 0)
-      if (std::string found = checkTable(results, index, rank); !found.empty())
+  for (int64_t rank = 0, end = results.size(); rank < end; ++rank) {
+    if (sharding.sequence.placeOf(rank) != 0)
+      continue;
+    // By rank what the last chunk has added, then what those before have.
+    std::vector<SmallVector<const Gradient *>> byChunk(first->others.size() +
+                                                       1);
+    for (int64_t place = 0; place < parts; ++place) {
+      const auto &part = static_cast<const Gradient &>(
+          *results[sharding.sequence.member(rank, place)][index]);
+      if (part.proved)
+        if (std::string found = checkChunks(part); !found.empty())
+          return found;
+      if (part.others.size() != first->others.size())
+        return "parts of a gradient by a table, to which other chunks of heads "
+               "have added";
+      byChunk[0].push_back(&part);
+      for (auto [number, other] : llvm::enumerate(part.others))
+        byChunk[number + 1].push_back(other.get());
+    }
+    for (ArrayRef<const Gradient *> ofChunk : byChunk)
+      if (std::string found = checkTable(ofChunk); !found.empty())
         return found;
+  }
   return "";
 }
 
-std::string Auditor::checkTable(const Results &results, unsigned index,
-                                int64_t firstRank) {
+std::string Auditor::checkTable(ArrayRef<const Gradient *> ofRanks) {
   const ProvedGradient *proved = nullptr;
   std::vector<PairMask> added(parts * parts); // by owner of queries, of keys
-  for (int64_t place = 0; place < parts; ++place) {
-    int64_t rank = sharding.sequence.member(firstRank, place);
-    const auto &part = static_cast<const Gradient &>(*results[rank][index]);
-    if (!part.proved)
+  for (const Gradient *part : ofRanks) {
+    if (!part->proved)
       continue;
-    proved = part.proved;
-    for (auto [begin, end, pairs] : part.added.getRuns())
+    proved = part->proved;
+    for (auto [begin, end, pairs] : part->added.getRuns())
       for (int64_t i = begin; i < end; ++i) {
         if (added[i] & pairs)
           return "parts of a gradient by a table, of which two ranks have "

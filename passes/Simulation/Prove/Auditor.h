@@ -122,6 +122,8 @@ struct Gradient : Tensor {
   PairSet added;
   /// The segments of the own shard to which something was added.
   uint64_t worked = 0;
+  /// What other chunks of heads have added, where several add to it.
+  std::vector<std::shared_ptr<const Gradient>> others;
 
   By by() const {
     return static_cast<By>(std::min(place, static_cast<int64_t>(By::Table)));
@@ -248,11 +250,12 @@ private:
   std::string addPairs(const AttendGrad &attend, PairMask pairs);
   std::string describeLack(const Gradient &gradient, int64_t place);
   std::string checkComplete(const Gradient &gradient, int64_t place);
+  std::string checkChunks(const Gradient &gradient);
+  bool beginChunk(Gradient &gradient, const ProvedGradient &proved);
   std::string checkGradient(int64_t rank, int64_t other, unsigned index,
                             const Gradient &gradient, const Results &results);
   std::string checkTable(const Results &results, unsigned index);
-  std::string checkTable(const Results &results, unsigned index,
-                         int64_t firstRank);
+  std::string checkTable(llvm::ArrayRef<const Gradient *> parts);
 
   mlir::func::FuncOp program;
   ring::Sharding sharding;

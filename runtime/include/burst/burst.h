@@ -710,8 +710,7 @@ typedef struct burst_axis {
                 ranks must divide; alone, or along the last axes around another
                 strategy: "ulysses on [1], ring_kv on [0]"; a part of the heads
                 at a time: "ulysses in 4 chunks" (less memory, and one is
-                exchanged while another is computed; the backward pass where
-                each key head has one query head); ring_scores: a
+                exchanged while another is computed); ring_scores: a
                 baseline without online softmax, never chosen; its backward pass
                 makes the probabilities of the forward pass anew, of lse, and
                 takes no softcap

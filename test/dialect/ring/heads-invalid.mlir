@@ -103,3 +103,11 @@ func.func private @one() attributes {ring.head_chunks = 1 : i64}
 
 // expected-error @below {{'ring.head_chunks' of a function must be from 2 to 64, got: "many"}}
 func.func private @many() attributes {ring.head_chunks = "many"}
+
+// -----
+
+func.func @sum_chunks_c1(%a: tensor<8xf32>) {
+  // expected-error @below {{adds 2 to 64 gradients, got: 1}}
+  %0 = ring.sum_chunks %a : tensor<8xf32>
+  return
+}

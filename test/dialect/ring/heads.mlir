@@ -28,3 +28,10 @@ func.func @rows(%l: tensor<?x4x?xf32>) -> (tensor<?x2x?xf32>, tensor<?x8x?xf32>)
 
 // CHECK: func.func private @chunks() attributes {ring.head_chunks = 4 : i64}
 func.func private @chunks() attributes {ring.head_chunks = 4 : i64}
+
+// CHECK-LABEL: func @sum
+// CHECK: ring.sum_chunks %{{.*}}, %{{.*}}, %{{.*}} : tensor<8xf32>
+func.func @sum(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %s = ring.sum_chunks %a, %b, %a : tensor<8xf32>
+  return %s : tensor<8xf32>
+}

@@ -14,3 +14,8 @@ func.func @shared(%q: !q, %k: !k, %v: !k) -> !q {
       sequence <@cp, zigzag> strategy <ulysses in 2 chunks> : (!q, !k, !k) -> (!q, !l)
   return %o : !q
 }
+func.func @sums(%q: !q, %k: !k, %v: !k, %lse: !l, %do: !q, %t: tensor<16xf32>) -> (!q, !k, !k, tensor<16xf32>) {
+  %dq, %dk, %dv, %dt = burst.attention_backward %q, %k, %v, %q, %lse, %do mask causal score alibi(%t : tensor<16xf32>)
+      sequence <@cp, zigzag> strategy <ulysses in 4 chunks> gradients [0] : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k, tensor<16xf32>)
+  return %dq, %dk, %dv, %dt : !q, !k, !k, tensor<16xf32>
+}

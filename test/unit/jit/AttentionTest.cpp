@@ -251,6 +251,7 @@ TEST(Attention, chunksOfHeads) {
        {"ulysses in 2 chunks", " ulysses on [0] in  4 chunks "}) {
     attention.strategy = strategy;
     expectRuns(attention);
+    expectBackwardRuns(attention, 0, 0, {strategy, "ulysses"});
   }
   attention.key_heads = 8;
   attention.strategy = "ulysses in 2 chunks";
