@@ -102,7 +102,7 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
 
     `ulysses in 4 chunks` exchanges a fourth of the heads at a time, while the fourth
     before it is computed, so that a rank holds two fourths of what the all-to-alls
-    bring (Ghadia et al., Untied Ulysses, arXiv 2602.21196). Chunk c of n has the heads
+    bring (UPipe, arXiv 2602.21196). Chunk c of n has the heads
     c, c + n, c + 2n and so on: each as many of each rank. Where each key head
     has one query head, chunks take their keys along; else n divides the query heads of
     a key head, keys come whole, and chunks add to one gradient by them.

@@ -33,6 +33,7 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   if (impl.hasGathers && step && !step.takesGathered() && !isOfShards(call))
     return Step::Failed;
   Step done = step ? step.simulate(*this, call) : runOther(call);
+  borrows = false;
   if (done == Step::Failed && !impl.failure.op)
     impl.failure.op = call.op;
   return done;

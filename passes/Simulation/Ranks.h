@@ -294,7 +294,8 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Impl &impl;
   Frame frame;
   bool isDone = false;
-  bool borrows = false; ///< whether what the op makes has its memory already
+  bool borrows =
+      false; ///< whether the op makes what it makes in memory of others
   /// By site, how often a transfer was started, or a gradient begun: see
   /// numSlots.
   std::vector<int64_t> turns;
