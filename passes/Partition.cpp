@@ -246,6 +246,14 @@ LogicalResult Partitioner::check() {
   for (Operation &op : function.getBody().front())
     if (failed(checkOp(op)))
       return failure();
+  if (inside.chunks != 1) {
+    auto ops = llvm::map_to_vector(
+        attentions, [](const auto &attention) { return attention.first; });
+    if (std::string why = whyNoChunksTogether(ops); !why.empty())
+      return ops.front()->emitOpError("exchanges heads in chunks, and ")
+             << why << "; pin ulysses without chunks, or put them into "
+             << "functions of their own";
+  }
   std::optional<SymbolTable::UseRange> uses =
       SymbolTable::getSymbolUses(function, function->getParentOp());
   if (uses && !uses->empty())

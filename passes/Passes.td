@@ -197,7 +197,14 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     - with `all_gather` keys and values of all ranks, backward also gradients by
       them, and two shards of gradients, that come; with `gather_q` the same of
       queries, and of states or gradients by them;
-    - with `ring_scores` all scores of its queries.
+    - with `ring_scores` all scores of its queries;
+    - with `ulysses` around any of these what all-to-alls bring and take: q, k, v, o and
+      lse, backward q, k, v, o, do, lse, dq, dk and dv. Of n chunks of heads 2/n of that,
+      and 1/n of what the attention in between needs; of keys that chunks share all.
+
+    Where all heads of the whole sequence, at once, need more than `burst.memory`, 2, 4, 8
+    chunks and so on, up to 64, are weighed as well. Of n chunks one of n parts of the
+    all-to-alls is exposed, and of others what takes longer than an n-th of the attention.
 
     Dynamic keys are taken as 4096 positions per rank, but not fewer than queries, dynamic
     queries as many as keys, and a dynamic batch as 1. A mask whose bounds read what is known at run

@@ -96,7 +96,7 @@ static bool isMaker(Operation &op) {
   return step && step.getResultMemory() && op.getNumResults() != 0;
 }
 
-/// The argument whose batch a tensor has.
+/// The argument that says how large a tensor is where its type does not.
 static Value argumentOf(Value tensor) {
   while (Operation *op = tensor.getDefiningOp()) {
     Value behind = ring::behindAllToAll(tensor);
@@ -104,7 +104,9 @@ static Value argumentOf(Value tensor) {
       auto step = dyn_cast<ring::StepOpInterface>(op);
       if (!step)
         return tensor;
-      behind = step.getSizeSource(cast<OpResult>(tensor), 0).value;
+      auto result = cast<OpResult>(tensor);
+      OpOperand *tied = step.getTiedOperand(result);
+      behind = tied ? tied->get() : step.getSizeSource(result, 0).value;
     }
     tensor = behind;
   }

@@ -114,6 +114,11 @@ void Labels::visitArguments() {
   }
 }
 
+/// The chunk of heads that a number is of, also of what was made for one.
+static HeadChunk chunkOfMade(int number) {
+  return chunkOf(number < -1 ? whatIsMade(number).first : number);
+}
+
 static int64_t headsOf(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   return type.getRank() < 3 ? 0 : type.getDimSize(ring::headsDimOf(type));
@@ -158,6 +163,8 @@ void Labels::visitReturn(Operation *op) {
     if (label.attention < 0)
       return fail(op, "returns what has attended nothing");
     bool isJoined = operand.get().getDefiningOp<ring::JoinHeadsOp>();
+    if (!isJoined && !label.table && chunkOfMade(label.tensor).count != 1)
+      return fail(op, "returns a chunk of heads");
     if (isGradient && !isJoined && !hasAllChunks(label))
       return fail(op,
                   "returns a gradient to which not all chunks of heads add");
@@ -748,6 +755,12 @@ void Labels::visit(const Delta &delta, Operation *op) {
             hasSharding(lseGrad, outGrad.layout, 2, outGrad.extent);
     made.lseGrad = lseGrad.tensor;
   }
+  HeadChunk own = chunkOfMade(outGrad.tensor);
+  for (int rows : {out.tensor, lseGrad.tensor}) {
+    HeadChunk chunk = chunkOfMade(rows);
+    fits &=
+        rows == -1 || (chunk.chunk == own.chunk && chunk.count == own.count);
+  }
   if (!fits)
     return fail(op, "takes rows that are no shards of arguments, or that are "
                     "laid out in different ways");
@@ -876,11 +889,36 @@ void Labels::visit(const JoinedHeads &joined, Operation *op) {
     if (label.attention < 0 || label.tensor != madeFor(numberOf(wanted), made))
       return fail(op, "joins as a chunk of heads what was made of another one");
     label.tensor = whole.tensor;
-    if (!label.isLike(whole) || label.place != whole.place)
+    if (!label.isLike(whole) || label.place != whole.place ||
+        !areChunksOfOne(attentions[label.attention],
+                        attentions[whole.attention]))
       return fail(op, "joins chunks that are not alike");
     ++wanted.chunk;
   }
   give(joined.whole, whole);
+}
+
+/// Whether two are one attention, each of its chunk of heads. Masks and scores
+/// know the chunk, and are not compared.
+bool Labels::areChunksOfOne(const Attention &x, const Attention &y) const {
+  const std::pair<int, int> numbers[] = {
+      {x.query, y.query}, {x.key, y.key},        {x.value, y.value},
+      {x.lse, y.lse},     {x.delta, y.delta},    {x.outGrad, y.outGrad},
+      {x.out, y.out},     {x.lseGrad, y.lseGrad}};
+  for (auto [own, other] : numbers)
+    if (ofAllHeads(own) != ofAllHeads(other) ||
+        chunkOfMade(own).count != chunkOfMade(other).count)
+      return false;
+  ring::AttendLikeOpInterface a = x.first, b = y.first;
+  return a.getQueryLayout().ofPart() == b.getQueryLayout().ofPart() &&
+         a.getKeyLayout().ofPart() == b.getKeyLayout().ofPart() &&
+         extentOf(a.getQueryExtent()) == extentOf(b.getQueryExtent()) &&
+         extentOf(a.getKeyExtent()) == extentOf(b.getKeyExtent()) &&
+         a.getScale().bitwiseIsEqual(b.getScale()) &&
+         llvm::equal(a.getMaskCaptures(), b.getMaskCaptures()) &&
+         llvm::equal(a.getScoreCaptures(), b.getScoreCaptures()) &&
+         (!x.gradient || !y.gradient ||
+          x.gradient->captures == y.gradient->captures);
 }
 
 /// Whether an attention is that of another chunk than those that have added to
@@ -892,7 +930,7 @@ bool Labels::isOfOtherChunk(const Label &gradient, int attention) const {
     const Attention &other = attentions[number];
     HeadChunk before = chunkOf(other.query);
     return before.argument == chunk.argument && before.count == chunk.count &&
-           before.chunk != chunk.chunk;
+           before.chunk != chunk.chunk && areChunksOfOne(own, other);
   };
   bool isInAll =
       gradient.table || (gradient.place > 0 &&

@@ -111,6 +111,7 @@ private:
   bool isOfChunk(const Label &query, const Label &other, bool isOfKeys) const;
   bool isOfOtherChunk(const Label &gradient, int attention) const;
   bool hasAllChunks(const Label &gradient) const;
+  bool areChunksOfOne(const Attention &x, const Attention &y) const;
   int64_t headsOfArgument(int number) const;
   bool hasAllHeads(mlir::Value result, const Label &label) const;
   bool mayAddHeads(const Rounded &rounded, const Label &label) const;

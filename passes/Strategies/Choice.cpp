@@ -424,7 +424,7 @@ burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
   SmallVector<SmallVector<Estimate>> costs;
   if (failed(weighEach(ops, /*withChunks=*/false, choices, costs)))
     return failure();
-  if (llvm::any_of(choices, needsChunks) &&
+  if (llvm::any_of(choices, needsChunks) && whyNoChunksTogether(ops).empty() &&
       failed(weighEach(ops, /*withChunks=*/true, choices, costs)))
     return failure();
   bool areSizesKnown =

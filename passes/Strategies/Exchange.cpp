@@ -90,6 +90,37 @@ bool burst::haveChunksOwnKeys(AttentionInterface op) {
   return headsOf(op.getQuery()) == headsOf(op.getKey());
 }
 
+std::string burst::whyNoChunksTogether(ArrayRef<AttentionInterface> ops) {
+  if (llvm::all_of(ops, haveChunksOwnKeys))
+    return {};
+  if (llvm::any_of(ops, haveChunksOwnKeys))
+    return "in one attention of its function a key head has one query head, in "
+           "another one several";
+  llvm::SmallDenseSet<Value> ofQueries, ofKeys;
+  for (AttentionInterface op : ops)
+    for (const Sharded &sharded : op.getSharded())
+      if (sharded.tensor.getDefiningOp() != op)
+        (sharded.isOfKeys ? ofKeys : ofQueries).insert(sharded.tensor);
+  if (llvm::any_of(ofKeys,
+                   [&](Value tensor) { return ofQueries.contains(tensor); }))
+    return "a tensor is keys or values of one attention of its function, and "
+           "queries or a gradient by them of another one";
+  return {};
+}
+
+/// Into how many chunks a rank can have its heads exchanged, where keys have so
+/// many heads: advice to follow what cannot be had.
+static std::string chunksOf(int64_t heads, int64_t group) {
+  SmallVector<int64_t> counts;
+  for (int64_t count = 2; count <= ring::maxHeadChunks; ++count)
+    if (heads % count == 0 && (group == 1 || group % count == 0))
+      counts.push_back(count);
+  if (counts.empty())
+    return "; pin ulysses without chunks";
+  return llvm::formatv("; pin ulysses in {0} chunks, or without chunks",
+                       llvm::interleaved(counts, " or "));
+}
+
 /// Why heads cannot go in so many chunks, to follow "pins the strategy ulysses
 /// in 4 chunks, which"; empty where they can.
 static std::string whyNotInChunks(AttentionInterface op,
@@ -100,15 +131,15 @@ static std::string whyNotInChunks(AttentionInterface op,
     return "need the whole sequence on each rank in between; pin ulysses on "
            "all axes of the sequence, or without chunks";
   // A chunk has as many heads of each rank.
-  int64_t queryHeads = headsOf(op.getQuery()), keyHeads = headsOf(op.getKey());
-  int64_t ranks = numParts(op, exchange.heads);
-  if (queryHeads % (ranks * chunks) != 0)
+  int64_t ofRank = headsOf(op.getQuery()) / numParts(op, exchange.heads);
+  int64_t group = headsOf(op.getQuery()) / headsOf(op.getKey());
+  if (ofRank % chunks != 0)
     return llvm::formatv("do not divide the {0} query heads that a rank has in "
-                         "between",
-                         queryHeads / ranks);
-  if (!haveChunksOwnKeys(op) && queryHeads % (keyHeads * chunks) != 0)
-    return llvm::formatv("do not divide the {0} query heads of a key head",
-                         queryHeads / keyHeads);
+                         "between{1}",
+                         ofRank, chunksOf(ofRank, group));
+  if (!haveChunksOwnKeys(op) && group % chunks != 0)
+    return llvm::formatv("do not divide the {0} query heads of a key head{1}",
+                         group, chunksOf(ofRank, group));
   return {};
 }
 

@@ -23,6 +23,10 @@ inline constexpr llvm::StringLiteral exchangeName = "ulysses";
 /// a key head are in several chunks, and keys come whole.
 bool haveChunksOwnKeys(AttentionInterface op);
 
+/// Why attentions of one function cannot go in chunks together, to follow "in
+/// chunks, and"; empty where they can.
+std::string whyNoChunksTogether(llvm::ArrayRef<AttentionInterface> ops);
+
 /// The grid over whose ranks an attention shards its sequence.
 mlir::shard::GridOp gridOf(AttentionInterface op);
 

@@ -49,7 +49,7 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
         help="axis 0 of the grid; as many as the ranks fill where it is left out")
     add("--orders", nargs="+", default=["zigzag"], help="contiguous, zigzag, striped")
     add("--strategies", nargs="+", default=["auto"],
-        help=f"{', '.join(arguments.STRATEGIES)}, or along axes")
+        help=f"{', '.join(arguments.STRATEGIES)}, or along axes, or in chunks of heads")
     add("--directions", nargs="+", default=["forward"], choices=sweeps.DIRECTIONS)
     add("--bandwidth", nargs="+", type=float, default=[1.0],
         help="how many times as wide links between nodes are as in the file")

@@ -318,10 +318,16 @@ def _timed(row: Row, shapes: Sizes[Any], machine: str, options: dict[str, Any]) 
             row, chosen=plan.chosen if pin is None else pin,
             **{name: found.get(name) for name in _NAMES if name in found})
     except Error as error:
-        reason = re.sub(r"^pins the strategy [^,]*, which ", "", str(error).split("\n")[0])
+        reason = re.sub(r"^pins the strategy (?:.* in (\d+ chunks)|[^,]*), which ", _subject,
+                        str(error).split("\n")[0])
         if "needs a sequence over two axes" in reason:
             reason = f"goes over several nodes, of which the {row.ranks} ranks have {row.nodes}"
         return dataclasses.replace(row, reason=reason)
+
+
+def _subject(found: re.Match[str]) -> str:
+    """What a reason is of, where the strategy is not all of it."""
+    return f"{found[1]} " if found[1] else ""
 
 
 def _show(name: str, value: Any) -> str:

@@ -97,6 +97,11 @@ def test_what_cannot_be_had_has_a_reason():
     assert by[4, 3, "auto"].reason == "3 nodes do not divide 4 ranks"
     assert by[4, 3, "auto"].seconds is None
     assert by[2, 1, "ulysses"].reason.startswith("shards 3 query heads over 2 ranks, which do not")
+    chunked = small((1, 8, None, 64), lengths=[256], ranks=[2],
+                    strategies=["ulysses in 3 chunks", "ulysses in 4 chunks"]).rows
+    assert chunked[0].reason == ("3 chunks do not divide the 4 query heads that a rank has in "
+                                 "between; pin ulysses in 2 or 4 chunks, or without chunks")
+    assert chunked[1].reason is None and chunked[1].seconds > 0
     assert by[2, 1, "auto"].reason is None and by[2, 1, "auto"].chosen in found.table
     assert "| x 3 nodes do not divide 4 ranks" in found.table
     large = small(lengths=[2**15], strategies=("auto", "ring_kv")).rows

@@ -284,7 +284,7 @@ shard.grid @g(shape = 4)
 !lse = tensor<1x8x16xf32>
 
 func.func @chunks_of_heads(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses in 4 chunks, which do not divide the 2 query heads that a rank has in between}}
+  // expected-error @below {{pins the strategy ulysses in 4 chunks, which do not divide the 2 query heads that a rank has in between; pin ulysses in 2 chunks, or without chunks}}
   %o, %lse = burst.attention %q, %q, %q sequence <@g, zigzag> strategy <ulysses in 4 chunks>
       : (!q, !q, !q) -> (!q, !lse)
   return %o : !q
@@ -299,7 +299,7 @@ shard.grid @g(shape = 4)
 !lse = tensor<1x32x16xf32>
 
 func.func @chunks_of_groups(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses in 4 chunks, which do not divide the 2 query heads of a key head}}
+  // expected-error @below {{pins the strategy ulysses in 4 chunks, which do not divide the 2 query heads of a key head; pin ulysses in 2 chunks, or without chunks}}
   %o, %lse = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ulysses in 4 chunks>
       : (!q, !k, !k) -> (!q, !lse)
   return %o : !q
@@ -365,4 +365,38 @@ func.func @different_chunks(%q: !q) -> (!q, !q) {
   %1:2 = burst.attention %q, %q, %q sequence <@g, zigzag> strategy <ulysses in 2 chunks>
       : (!q, !q, !q) -> (!q, !lse)
   return %0#0, %1#0 : !q, !q
+}
+
+// -----
+
+shard.grid @g(shape = 2)
+
+!q = tensor<1x16x8x4xf32>
+!k = tensor<1x16x2x4xf32>
+!lse = tensor<1x8x16xf32>
+
+func.func @groups_and_none(%q: !q, %k: !k) -> (!q, !q) {
+  // expected-error @below {{exchanges heads in chunks, and in one attention of its function a key head has one query head, in another one several; pin ulysses without chunks, or put them into functions of their own}}
+  %0:2 = burst.attention %q, %q, %q sequence <@g, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !q, !q) -> (!q, !lse)
+  %1:2 = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !k, !k) -> (!q, !lse)
+  return %0#0, %1#0 : !q, !q
+}
+
+// -----
+
+shard.grid @g(shape = 2)
+
+!q = tensor<1x16x16x4xf32>
+!k = tensor<1x16x8x4xf32>
+!m = tensor<1x16x4x4xf32>
+
+func.func @keys_and_queries(%q: !q, %k: !k, %m: !m) -> (!q, !k) {
+  // expected-error @below {{exchanges heads in chunks, and a tensor is keys or values of one attention of its function, and queries or a gradient by them of another one; pin ulysses without chunks, or put them into functions of their own}}
+  %0:2 = burst.attention %q, %k, %k sequence <@g, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !k, !k) -> (!q, tensor<1x16x16xf32>)
+  %1:2 = burst.attention %k, %m, %m sequence <@g, zigzag> strategy <ulysses in 2 chunks>
+      : (!k, !m, !m) -> (!k, tensor<1x8x16xf32>)
+  return %0#0, %1#0 : !q, !k
 }

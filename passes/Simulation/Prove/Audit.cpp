@@ -411,6 +411,7 @@ std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
 
 Auditor::Results Auditor::splitChunks(Results results) {
   resultNumbers.clear();
+  areChunks.clear();
   for (auto [rank, ofRank] : llvm::enumerate(results)) {
     std::vector<TensorRef> split;
     for (auto [index, result] : llvm::enumerate(ofRank)) {
@@ -419,19 +420,44 @@ Auditor::Results Auditor::splitChunks(Results results) {
         llvm::append_range(split, result->chunks);
       else
         split.push_back(result);
-      if (rank == 0)
-        resultNumbers.append(split.size() - before, index);
+      if (rank != 0)
+        continue;
+      resultNumbers.append(split.size() - before, index);
+      areChunks.append(split.size() - before,
+                       result && !result->chunks.empty());
     }
     ofRank = std::move(split);
   }
   return results;
 }
 
+/// Chunks of one result are of one attention.
+std::string Auditor::checkNextChunk(const Tensor &before, const Tensor &chunk) {
+  std::string found;
+  const auto *a = dyn_cast<Gradient>(&before), *b = dyn_cast<Gradient>(&chunk);
+  if (a && b && a->proved && b->proved)
+    found = differenceOfChunks(*a->proved, *b->proved);
+  else if (!a && !b && before.origin && chunk.origin && before.origin->proved &&
+           chunk.origin->proved)
+    found = differenceOfChunks(*before.origin->proved, *chunk.origin->proved);
+  return found.empty() ? ""
+                       : "a chunk of heads that " + found + " than another";
+}
+
+/// Whether something was made of a chunk of heads.
+static bool isOfChunk(const Tensor &tensor) {
+  return tensor.argument < -1 &&
+         chunkOf(whatIsMade(tensor.argument).first).count != 1;
+}
+
 std::optional<int64_t> Auditor::checkResults(Results results,
                                              std::string &message) {
   for (auto [rank, ofRank] : llvm::enumerate(results))
     for (auto [index, result] : llvm::enumerate(ofRank)) {
-      message = checkExchanged(rank, index, result);
+      if (!areChunks[index] && result && isOfChunk(*result))
+        message = "a chunk of its heads";
+      else
+        message = checkExchanged(rank, index, result);
       if (message.empty())
         continue;
       message =
@@ -448,6 +474,9 @@ std::optional<int64_t> Auditor::checkResults(Results results,
       message = checkResult(rank, number, index, results);
       if (message.empty() && rank + 1 == results.size())
         message = checkTable(results, index);
+      if (message.empty() && index != 0 && areChunks[index] &&
+          resultNumbers[index] == resultNumbers[index - 1])
+        message = checkNextChunk(*ofRank[index - 1], *ofRank[index]);
       if (message.empty())
         continue;
       message =

@@ -56,6 +56,14 @@ Gradient &burst::ownGradient(TensorRef &tensor) {
 // Rows
 //===----------------------------------------------------------------------===//
 
+static bool isOfSameChunk(const Tensor &x, const Tensor &y) {
+  auto of = [](const Tensor &tensor) {
+    int number = tensor.argument;
+    return chunkOf(number < -1 ? whatIsMade(number).first : number);
+  };
+  return of(x).chunk == of(y).chunk && of(x).count == of(y).count;
+}
+
 bool Auditor::delta(Type element, const TensorRef &out,
                     const TensorRef &outGrad, const TensorRef &lseGrad,
                     TensorRef &result, std::string &message) {
@@ -65,6 +73,9 @@ bool Auditor::delta(Type element, const TensorRef &out,
     message = "takes a gradient that is no shard of an argument";
   else if (out->argument < 0 && !isMade(*out, Made::Out))
     message = "takes as out what is neither an argument nor of ring.finalize";
+  else if (!isOfSameChunk(*outGrad, *out) ||
+           (lseGrad && !isOfSameChunk(*outGrad, *lseGrad)))
+    message = "takes rows of different chunks of heads";
   else if (out->sharding != outGrad->sharding)
     message =
         format("takes out that is laid out as {0} with a gradient that is "
@@ -362,6 +373,7 @@ bool Auditor::beginChunk(Gradient &gradient, const ProvedGradient &proved) {
                  (gradient.by() != By::Query &&
                   chunkOf(whatIsMade(gradient.argument).first).count == 1);
   if (!isInAll || !isOther(gradient) ||
+      !differenceOfChunks(*gradient.proved, proved).empty() ||
       !llvm::all_of(gradient.others,
                     [&](const auto &other) { return isOther(*other); }))
     return false;
@@ -404,9 +416,14 @@ bool Auditor::attendGrad(AttendGrad &attend, std::string &message) {
     Gradient &gradient = ownGradient(tensor);
     gradient.worked |= place == 0 ? met.queries : met.keys;
     if (gradient.proved && gradient.proved != proved &&
-        !beginChunk(gradient, *proved))
-      message =
-          difference(*gradient.proved, *proved) + " than what was added before";
+        !beginChunk(gradient, *proved)) {
+      bool areChunks = chunkOf(proved->labels.query).count != 1;
+      std::string found =
+          areChunks ? differenceOfChunks(*gradient.proved, *proved) : "";
+      if (found.empty())
+        found = difference(*gradient.proved, *proved);
+      message = found + " than what was added before";
+    }
     if (gradient.proved)
       continue;
     gradient.proved = proved;

@@ -246,21 +246,31 @@ const ProvedAttention *Auditor::keep(const AttendInputs &inputs, int query,
   return provedAttentions.emplace_back(std::move(proved)).get();
 }
 
-std::string burst::difference(const AttendInputs &x, const AttendInputs &y) {
+/// In what two differ beside their masks and scores.
+static std::string differenceBesideRegions(const AttendInputs &x,
+                                           const AttendInputs &y) {
   if (x.queryExtent != y.queryExtent || x.keyExtent != y.keyExtent)
     return "has other extents";
   if (!sameArguments(x.maskCaptures, y.maskCaptures) ||
       !sameArguments(x.scoreCaptures, y.scoreCaptures))
     return "captures other values";
+  if (x.scale != y.scale || x.keyLayout != y.keyLayout ||
+      x.queryLayout != y.queryLayout)
+    return "has another mask, score, scale or layout";
+  return "";
+}
+
+std::string burst::difference(const AttendInputs &x, const AttendInputs &y) {
+  if (std::string found = differenceBesideRegions(x, y); !found.empty())
+    return found;
   if (x.at == y.at)
     return "";
   auto same = [](Region *x, Region *y) {
     return OperationEquivalence::isRegionEquivalentTo(
         x, y, OperationEquivalence::IgnoreLocations);
   };
-  if (x.scale != y.scale || x.keyLayout != y.keyLayout ||
-      x.queryLayout != y.queryLayout || !same(x.mask, y.mask) ||
-      !same(x.score, y.score) || !same(x.bounds, y.bounds))
+  if (!same(x.mask, y.mask) || !same(x.score, y.score) ||
+      !same(x.bounds, y.bounds))
     return "has another mask, score, scale or layout";
   return "";
 }
@@ -272,6 +282,38 @@ std::string burst::difference(const ProvedAttention &x,
   if (x.query != y.query)
     return "attends with another query";
   return difference(x.inputs, y.inputs);
+}
+
+/// Whether chunks of heads are of the same, and are as many, or both are all.
+static bool areOfOne(int x, int y) {
+  auto countOf = [](int number) {
+    return chunkOf(number < -1 ? whatIsMade(number).first : number).count;
+  };
+  return ofAllHeads(x) == ofAllHeads(y) && countOf(x) == countOf(y);
+}
+
+std::string burst::differenceOfChunks(const ProvedAttention &x,
+                                      const ProvedAttention &y) {
+  if (!areOfOne(x.key, y.key) || !areOfOne(x.value, y.value))
+    return "attends slices of other tensors";
+  if (!areOfOne(x.query, y.query))
+    return "attends with another query";
+  return differenceBesideRegions(x.inputs, y.inputs);
+}
+
+std::string burst::differenceOfChunks(const ProvedGradient &x,
+                                      const ProvedGradient &y) {
+  const GradientLabels &a = x.labels, &b = y.labels;
+  const std::pair<int, int> labels[] = {
+      {a.query, b.query}, {a.key, b.key},        {a.value, b.value},
+      {a.lse, b.lse},     {a.delta, b.delta},    {a.outGrad, b.outGrad},
+      {a.out, b.out},     {a.lseGrad, b.lseGrad}};
+  for (auto [own, other] : labels)
+    if (!areOfOne(own, other))
+      return "takes other tensors";
+  if (x.captures != y.captures)
+    return "has another gradient of its score";
+  return differenceBesideRegions(x.inputs, y.inputs);
 }
 
 /// All attends of one state compute one attention, for one rank's queries.

@@ -251,6 +251,7 @@ private:
   std::string describeLack(const Gradient &gradient, int64_t place);
   std::string checkComplete(const Gradient &gradient, int64_t place);
   std::string checkChunks(const Gradient &gradient);
+  std::string checkNextChunk(const Tensor &before, const Tensor &chunk);
   bool beginChunk(Gradient &gradient, const ProvedGradient &proved);
   std::string checkGradient(int64_t rank, int64_t other, unsigned index,
                             const Gradient &gradient, const Results &results);
@@ -267,8 +268,10 @@ private:
   std::shared_ptr<Arrival> arriving; ///< of which tensors are handed over
   Classifier classifier;
   int64_t numStates = 0;
-  /// Which result of the program each of those is that are checked.
+  /// Which result of the program each of those is that are checked, and whether
+  /// it is a chunk of it.
   llvm::SmallVector<unsigned> resultNumbers;
+  llvm::SmallVector<bool> areChunks;
   /// One for all attends that ask the same: they are many, of few attentions.
   /// By op, and owner of the queries.
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, const ProvedAttention *>
@@ -316,6 +319,12 @@ std::string checkState(const State &state);
 std::string difference(const AttendInputs &x, const AttendInputs &y);
 std::string difference(const ProvedAttention &x, const ProvedAttention &y);
 std::string difference(const ProvedGradient &x, const ProvedGradient &y);
+/// The same of chunks of heads, of which each has its own: in what they are not
+/// of one attention. Masks and scores know their chunk, and are not compared.
+std::string differenceOfChunks(const ProvedAttention &x,
+                               const ProvedAttention &y);
+std::string differenceOfChunks(const ProvedGradient &x,
+                               const ProvedGradient &y);
 std::string difference(const ProvedGradient &x, const AttendInputs &inputs,
                        mlir::Region &gradient, llvm::ArrayRef<int64_t> captures,
                        const GradientLabels &labels);
