@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random programs whose heads go in chunks, each compared with the oracle:
-head_chunks.py FOLDER. BURST_SEED and BURST_COUNT choose others; one that fails is left in the
+head_chunks.py FOLDER BURST_RUN. BURST_SEED and BURST_COUNT choose others; one that fails is left in the
 folder."""
 
 import os
@@ -71,7 +71,7 @@ def main():
         text, options = draw(random.Random(seed))
         program = folder / f"{seed}.mlir"
         program.write_text(text)
-        command = ["burst-run", str(program), "--check", *options]
+        command = [sys.argv[2], str(program), "--check", *options]
         found = subprocess.run(command, capture_output=True, text=True)
         assert found.returncode == 0 and ": ok" in found.stdout, (command, found)
         program.unlink()
