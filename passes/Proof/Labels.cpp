@@ -114,11 +114,6 @@ void Labels::visitArguments() {
   }
 }
 
-/// The chunk of heads that a number is of, also of what was made for one.
-static HeadChunk chunkOfMade(int number) {
-  return chunkOf(number < -1 ? whatIsMade(number).first : number);
-}
-
 static int64_t headsOf(Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   return type.getRank() < 3 ? 0 : type.getDimSize(ring::headsDimOf(type));
@@ -137,18 +132,14 @@ int64_t Labels::headsOfArgument(int number) const {
   return headsOf(program.getArgument(of.argument)) / of.count;
 }
 
-/// Queries of a chunk of heads meet rows of it, and keys of it where each has
-/// one query head, or all keys where the chunk has as many queries of each.
+/// Queries of a chunk of heads meet rows of it, and keys as mayMeetKeys says.
 bool Labels::isOfChunk(const Label &query, const Label &other,
                        bool isOfKeys) const {
-  HeadChunk own = chunkOf(query.tensor), met = chunkOf(other.tensor);
-  bool isSame = met.chunk == own.chunk && met.count == own.count;
-  if (!isOfKeys || own.count == 1)
-    return isSame;
-  int64_t queryHeads = headsOfArgument(own.argument);
-  int64_t keyHeads = headsOfArgument(met.argument);
-  return met.count == 1 ? queryHeads % (keyHeads * own.count) == 0
-                        : isSame && queryHeads == keyHeads;
+  if (!isOfKeys)
+    return areOfOneChunk(query.tensor, other.tensor);
+  return mayMeetKeys(
+      query.tensor, headsOfArgument(chunkOf(query.tensor).argument),
+      other.tensor, headsOfArgument(chunkOf(other.tensor).argument));
 }
 
 void Labels::visitReturn(Operation *op) {
@@ -163,7 +154,7 @@ void Labels::visitReturn(Operation *op) {
     if (label.attention < 0)
       return fail(op, "returns what has attended nothing");
     bool isJoined = operand.get().getDefiningOp<ring::JoinHeadsOp>();
-    if (!isJoined && !label.table && chunkOfMade(label.tensor).count != 1)
+    if (!isJoined && !label.table && chunkOf(label.tensor).count != 1)
       return fail(op, "returns a chunk of heads");
     if (isGradient && !isJoined && !hasAllChunks(label))
       return fail(op,
@@ -755,12 +746,8 @@ void Labels::visit(const Delta &delta, Operation *op) {
             hasSharding(lseGrad, outGrad.layout, 2, outGrad.extent);
     made.lseGrad = lseGrad.tensor;
   }
-  HeadChunk own = chunkOfMade(outGrad.tensor);
-  for (int rows : {out.tensor, lseGrad.tensor}) {
-    HeadChunk chunk = chunkOfMade(rows);
-    fits &=
-        rows == -1 || (chunk.chunk == own.chunk && chunk.count == own.count);
-  }
+  for (int rows : {out.tensor, lseGrad.tensor})
+    fits &= rows == -1 || areOfOneChunk(rows, outGrad.tensor);
   if (!fits)
     return fail(op, "takes rows that are no shards of arguments, or that are "
                     "laid out in different ways");
@@ -907,7 +894,7 @@ bool Labels::areChunksOfOne(const Attention &x, const Attention &y) const {
       {x.out, y.out},     {x.lseGrad, y.lseGrad}};
   for (auto [own, other] : numbers)
     if (ofAllHeads(own) != ofAllHeads(other) ||
-        chunkOfMade(own).count != chunkOfMade(other).count)
+        chunkOf(own).count != chunkOf(other).count)
       return false;
   ring::AttendLikeOpInterface a = x.first, b = y.first;
   return a.getQueryLayout().ofPart() == b.getQueryLayout().ofPart() &&
@@ -932,9 +919,8 @@ bool Labels::isOfOtherChunk(const Label &gradient, int attention) const {
     return before.argument == chunk.argument && before.count == chunk.count &&
            before.chunk != chunk.chunk && areChunksOfOne(own, other);
   };
-  bool isInAll =
-      gradient.table || (gradient.place > 0 &&
-                         chunkOf(whatIsMade(gradient.tensor).first).count == 1);
+  bool isInAll = gradient.table ||
+                 (gradient.place > 0 && chunkOf(gradient.tensor).count == 1);
   return isInAll && isOther(gradient.attention) &&
          llvm::all_of(gradient.others, isOther);
 }
@@ -943,7 +929,6 @@ bool Labels::isOfOtherChunk(const Label &gradient, int attention) const {
 bool Labels::hasAllChunks(const Label &gradient) const {
   int count = chunkOf(attentions[gradient.attention].query).count;
   bool isOfOne = !gradient.table &&
-                 (gradient.place <= 0 ||
-                  chunkOf(whatIsMade(gradient.tensor).first).count != 1);
+                 (gradient.place <= 0 || chunkOf(gradient.tensor).count != 1);
   return isOfOne || static_cast<int>(gradient.others.size()) + 1 == count;
 }

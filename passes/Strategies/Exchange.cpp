@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Strategies/Exchange.h"
 
+#include "dialect/Ring/Ring.h"
 #include "passes/Strategies/Strategy.h"
 
 #include "mlir/Dialect/Shard/IR/ShardOps.h"

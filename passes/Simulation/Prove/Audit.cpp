@@ -390,18 +390,14 @@ int64_t Auditor::headsOfArgument(int number) {
              : 0;
 }
 
-/// Queries of a chunk of heads meet rows of it, and keys of it where each has
-/// one query head, or all keys where the chunk has as many queries of each.
+/// Queries of a chunk of heads meet rows of it, and keys as mayMeetKeys says.
 std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
                                 StringRef what, bool isOfKeys) {
   HeadChunk own = chunkOf(query.argument), met = chunkOf(other.argument);
-  int64_t queryHeads = headsOfArgument(own.argument);
-  int64_t keyHeads = headsOfArgument(met.argument);
-  bool fits = met.chunk == own.chunk && met.count == own.count;
-  if (isOfKeys && own.count != 1)
-    fits = met.count == 1
-               ? keyHeads != 0 && queryHeads % (keyHeads * own.count) == 0
-               : fits && queryHeads == keyHeads;
+  bool fits = isOfKeys
+                  ? mayMeetKeys(query.argument, headsOfArgument(own.argument),
+                                other.argument, headsOfArgument(met.argument))
+                  : areOfOneChunk(query.argument, other.argument);
   if (fits)
     return "";
   return format("takes {0} of chunk {1} of {2} of the heads for queries of "
@@ -444,17 +440,11 @@ std::string Auditor::checkNextChunk(const Tensor &before, const Tensor &chunk) {
                        : "a chunk of heads that " + found + " than another";
 }
 
-/// Whether something was made of a chunk of heads.
-static bool isOfChunk(const Tensor &tensor) {
-  return tensor.argument < -1 &&
-         chunkOf(whatIsMade(tensor.argument).first).count != 1;
-}
-
 std::optional<int64_t> Auditor::checkResults(Results results,
                                              std::string &message) {
   for (auto [rank, ofRank] : llvm::enumerate(results))
     for (auto [index, result] : llvm::enumerate(ofRank)) {
-      if (!areChunks[index] && result && isOfChunk(*result))
+      if (!areChunks[index] && result && chunkOf(result->argument).count != 1)
         message = "a chunk of its heads";
       else
         message = checkExchanged(rank, index, result);

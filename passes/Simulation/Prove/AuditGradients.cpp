@@ -56,14 +56,6 @@ Gradient &burst::ownGradient(TensorRef &tensor) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-static bool isOfSameChunk(const Tensor &x, const Tensor &y) {
-  auto of = [](const Tensor &tensor) {
-    int number = tensor.argument;
-    return chunkOf(number < -1 ? whatIsMade(number).first : number);
-  };
-  return of(x).chunk == of(y).chunk && of(x).count == of(y).count;
-}
-
 bool Auditor::delta(Type element, const TensorRef &out,
                     const TensorRef &outGrad, const TensorRef &lseGrad,
                     TensorRef &result, std::string &message) {
@@ -73,8 +65,8 @@ bool Auditor::delta(Type element, const TensorRef &out,
     message = "takes a gradient that is no shard of an argument";
   else if (out->argument < 0 && !isMade(*out, Made::Out))
     message = "takes as out what is neither an argument nor of ring.finalize";
-  else if (!isOfSameChunk(*outGrad, *out) ||
-           (lseGrad && !isOfSameChunk(*outGrad, *lseGrad)))
+  else if (!areOfOneChunk(outGrad->argument, out->argument) ||
+           (lseGrad && !areOfOneChunk(outGrad->argument, lseGrad->argument)))
     message = "takes rows of different chunks of heads";
   else if (out->sharding != outGrad->sharding)
     message =
@@ -369,9 +361,9 @@ bool Auditor::beginChunk(Gradient &gradient, const ProvedGradient &proved) {
     return before.argument == own.argument && before.count == own.count &&
            before.chunk != own.chunk;
   };
-  bool isInAll = gradient.by() == By::Table ||
-                 (gradient.by() != By::Query &&
-                  chunkOf(whatIsMade(gradient.argument).first).count == 1);
+  bool isInAll =
+      gradient.by() == By::Table ||
+      (gradient.by() != By::Query && chunkOf(gradient.argument).count == 1);
   if (!isInAll || !isOther(gradient) ||
       !differenceOfChunks(*gradient.proved, proved).empty() ||
       !llvm::all_of(gradient.others,
@@ -639,9 +631,9 @@ std::string Auditor::checkGradient(int64_t rank, int64_t other, unsigned index,
 std::string Auditor::checkChunks(const Gradient &gradient) {
   auto found = static_cast<int>(gradient.others.size()) + 1;
   int count = chunkOf(gradient.proved->labels.query).count;
-  bool isOfOne = gradient.by() == By::Query ||
-                 (gradient.by() != By::Table &&
-                  chunkOf(whatIsMade(gradient.argument).first).count != 1);
+  bool isOfOne =
+      gradient.by() == By::Query ||
+      (gradient.by() != By::Table && chunkOf(gradient.argument).count != 1);
   if (isOfOne || found == count)
     return "";
   return format("the gradient by {0}, to which {1} of {2} chunks of heads have "

@@ -286,10 +286,7 @@ std::string burst::difference(const ProvedAttention &x,
 
 /// Whether chunks of heads are of the same, and are as many, or both are all.
 static bool areOfOne(int x, int y) {
-  auto countOf = [](int number) {
-    return chunkOf(number < -1 ? whatIsMade(number).first : number).count;
-  };
-  return ofAllHeads(x) == ofAllHeads(y) && countOf(x) == countOf(y);
+  return ofAllHeads(x) == ofAllHeads(y) && chunkOf(x).count == chunkOf(y).count;
 }
 
 std::string burst::differenceOfChunks(const ProvedAttention &x,

@@ -256,7 +256,7 @@ private:
   std::string checkGradient(int64_t rank, int64_t other, unsigned index,
                             const Gradient &gradient, const Results &results);
   std::string checkTable(const Results &results, unsigned index);
-  std::string checkTable(llvm::ArrayRef<const Gradient *> parts);
+  std::string checkTable(llvm::ArrayRef<const Gradient *> ofRanks);
 
   mlir::func::FuncOp program;
   ring::Sharding sharding;

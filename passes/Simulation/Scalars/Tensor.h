@@ -53,12 +53,6 @@ inline int numberOf(const HeadChunk &of) {
   return of.argument +
          maxChunkedArguments * (of.count * (of.count - 1) / 2 + of.chunk);
 }
-inline HeadChunk chunkOf(int number) {
-  int rest = number / maxChunkedArguments, count = 1;
-  for (; count <= rest; ++count)
-    rest -= count;
-  return {number % maxChunkedArguments, rest, count};
-}
 
 /// What a tensor is that the program of a rank makes for the queries or keys
 /// of argument a, as a number that is no argument's.
@@ -78,14 +72,37 @@ inline std::pair<int, Made> whatIsMade(int number) {
   return {(-2 - number) / numMade, static_cast<Made>((-2 - number) % numMade)};
 }
 
-/// Of a chunk of heads, or of what was made for one, that of all heads.
+/// The chunk that a number is of, also of what was made for one.
+inline HeadChunk chunkOf(int number) {
+  if (number < -1)
+    number = whatIsMade(number).first;
+  int rest = number / maxChunkedArguments, count = 1;
+  for (; count <= rest; ++count)
+    rest -= count;
+  return {number % maxChunkedArguments, rest, count};
+}
+
+/// Of a chunk of heads, or of what was made for one, the number of all heads.
 inline int ofAllHeads(int number) {
-  if (number >= 0)
-    return chunkOf(number).argument;
-  if (number == -1)
-    return -1;
-  auto [argument, made] = whatIsMade(number);
-  return madeFor(chunkOf(argument).argument, made);
+  int argument = chunkOf(number).argument;
+  return number < -1 ? madeFor(argument, whatIsMade(number).second) : argument;
+}
+
+/// Whether two are of one chunk, or both of all heads.
+inline bool areOfOneChunk(int x, int y) {
+  return chunkOf(x).chunk == chunkOf(y).chunk &&
+         chunkOf(x).count == chunkOf(y).count;
+}
+
+/// Whether queries of a chunk may meet keys: of the chunk, where each has one
+/// query head, or all keys, where the chunk has as many queries of each. Heads
+/// are those of all chunks.
+inline bool mayMeetKeys(int query, int64_t queryHeads, int key,
+                        int64_t keyHeads) {
+  int count = chunkOf(query).count;
+  if (count == 1 || chunkOf(key).count != 1)
+    return areOfOneChunk(query, key) && (count == 1 || queryHeads == keyHeads);
+  return keyHeads != 0 && queryHeads % (keyHeads * count) == 0;
 }
 
 /// Where a proof knows rows to come from, see Auditor.h.
