@@ -220,7 +220,7 @@ LogicalResult Bufferizer::run() {
   if (!program.getBody().hasOneBlock())
     return program.emitOpError("must have one block to be put on buffers");
   separateStates();
-  lenders = findLenders(program);
+  reused = findReusedBuffers(program);
   Block &body = program.getBody().front();
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attributes;

@@ -194,8 +194,8 @@ private:
   llvm::DenseMap<Value, Arrival> arrivals;
   /// What transfers under way receive into.
   llvm::DenseMap<Value, SmallVector<Value>> receiving;
-  /// See findLenders.
-  llvm::DenseMap<Operation *, Operation *> lenders;
+  /// See findReusedBuffers.
+  llvm::DenseMap<Operation *, Operation *> reused;
   SymbolTableCollection tables;
   /// What buffers hold that are updated in place.
   llvm::DenseMap<Value, ring::Content> contents;

@@ -63,9 +63,9 @@ LogicalResult Bufferizer::convert(ring::TransferOpInterface op) {
     receiving[op.getToken()] = into;
     return success();
   }
-  if (Operation *lender = lenders.lookup(op)) {
-    Slots lent = slots.lookup(lender);
-    slots[op] = lent;
+  if (Operation *before = reused.lookup(op)) {
+    Slots those = slots.lookup(before); // which slots[op] may move
+    slots[op] = those;
   }
   Slots &entry = slots[op];
   SmallVector<Value> ofResults(op.getTensors().size());

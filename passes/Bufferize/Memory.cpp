@@ -223,8 +223,8 @@ Value Bufferizer::made(ring::StepOpInterface op, OpResult tensor,
         type.getElementType())
       buffer = memory;
   }
-  if (Operation *lender = lenders.lookup(op); lender && !buffer)
-    buffer = map(lender->getResult(tensor.getResultNumber()));
+  if (Operation *before = reused.lookup(op); before && !buffer)
+    buffer = map(before->getResult(tensor.getResultNumber()));
   if (!buffer) {
     SmallVector<Value> sizes;
     for (int64_t d = 0; d < type.getRank(); ++d) {

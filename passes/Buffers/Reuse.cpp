@@ -100,14 +100,16 @@ static bool isMaker(Operation &op) {
 static Value argumentOf(Value tensor) {
   while (Operation *op = tensor.getDefiningOp()) {
     Value behind = ring::behindAllToAll(tensor);
-    if (behind == tensor) {
-      auto step = dyn_cast<ring::StepOpInterface>(op);
-      if (!step)
-        return tensor;
+    auto step = dyn_cast<ring::StepOpInterface>(op);
+    if (auto take = dyn_cast<ring::TakeHeadsOp>(op)) {
+      behind = take.getTensor();
+    } else if (step) {
       auto result = cast<OpResult>(tensor);
       OpOperand *tied = step.getTiedOperand(result);
       behind = tied ? tied->get() : step.getSizeSource(result, 0).value;
     }
+    if (behind == tensor)
+      return tensor;
     tensor = behind;
   }
   return tensor;
@@ -115,32 +117,29 @@ static Value argumentOf(Value tensor) {
 
 /// Whether two makers need as much memory, result by result.
 static bool areAlike(Operation *x, Operation *y) {
+  auto areOfOne = [](ValueRange a, ValueRange b) {
+    return llvm::equal(a, b, [](Value own, Value other) {
+      return argumentOf(own) == argumentOf(other);
+    });
+  };
   if (x->getName() != y->getName() ||
       x->getResultTypes() != y->getResultTypes())
     return false;
   auto start = dyn_cast<ring::TransferOpInterface>(x);
   if (!start)
-    return llvm::all_of_zip(
-        x->getResults(), y->getResults(),
-        [](Value a, Value b) { return argumentOf(a) == argumentOf(b); });
+    return areOfOne(x->getResults(), y->getResults());
   auto other = cast<ring::TransferOpInterface>(y);
   return start.getExtent() == other.getExtent() &&
          start.getLayout() == other.getLayout() &&
-         llvm::all_of_zip(start.getTensors(), other.getTensors(),
-                          [](Value a, Value b) {
-                            auto ofA = a.getDefiningOp<ring::TakeHeadsOp>(),
-                                 ofB = b.getDefiningOp<ring::TakeHeadsOp>();
-                            return (ofA ? ofA.getTensor() : a) ==
-                                   (ofB ? ofB.getTensor() : b);
-                          });
+         areOfOne(start.getTensors(), other.getTensors());
 }
 
 llvm::DenseMap<Operation *, Operation *>
-burst::findLenders(func::FuncOp program) {
-  llvm::DenseMap<Operation *, Operation *> lenders;
+burst::findReusedBuffers(func::FuncOp program) {
+  llvm::DenseMap<Operation *, Operation *> reused;
   Block &block = program.getBody().front();
   if (block.getOps<ring::TakeHeadsOp>().empty())
-    return lenders;
+    return reused;
   LastUses lastUses(block);
   struct Buffers {
     Operation *first;
@@ -160,8 +159,8 @@ burst::findLenders(func::FuncOp program) {
       all.push_back({&op, end});
       continue;
     }
-    lenders[&op] = free->first;
+    reused[&op] = free->first;
     free->inUseUntil = end;
   }
-  return lenders;
+  return reused;
 }

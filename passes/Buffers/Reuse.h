@@ -15,7 +15,7 @@ namespace burst {
 /// with whose buffers everything is done. All of them are as large as those.
 /// Whoever puts a program on buffers, and whoever counts them, asks this.
 llvm::DenseMap<mlir::Operation *, mlir::Operation *>
-findLenders(mlir::func::FuncOp program);
+findReusedBuffers(mlir::func::FuncOp program);
 
 } // namespace burst
 

@@ -582,18 +582,23 @@ bool Labels::isSameOnAllRanks(Value capture) const {
          of(argument).tensor == -1;
 }
 
-/// Whether two ops ask the same of the arguments that they attend with.
+/// Whether two ops ask the same of the arguments that they attend with, but for
+/// masks and scores.
+bool Labels::asksAlike(ring::AttendLikeOpInterface x,
+                       ring::AttendLikeOpInterface y) const {
+  return x.getQueryLayout().ofPart() == y.getQueryLayout().ofPart() &&
+         x.getKeyLayout().ofPart() == y.getKeyLayout().ofPart() &&
+         extentOf(x.getQueryExtent()) == extentOf(y.getQueryExtent()) &&
+         extentOf(x.getKeyExtent()) == extentOf(y.getKeyExtent()) &&
+         x.getScale().bitwiseIsEqual(y.getScale()) &&
+         llvm::equal(x.getMaskCaptures(), y.getMaskCaptures()) &&
+         llvm::equal(x.getScoreCaptures(), y.getScoreCaptures());
+}
+
 bool Labels::asksSame(ring::AttendLikeOpInterface x,
                       ring::AttendLikeOpInterface y) const {
   return x == y ||
-         (x.getQueryLayout().ofPart() == y.getQueryLayout().ofPart() &&
-          x.getKeyLayout().ofPart() == y.getKeyLayout().ofPart() &&
-          extentOf(x.getQueryExtent()) == extentOf(y.getQueryExtent()) &&
-          extentOf(x.getKeyExtent()) == extentOf(y.getKeyExtent()) &&
-          x.getScale().bitwiseIsEqual(y.getScale()) &&
-          llvm::equal(x.getMaskCaptures(), y.getMaskCaptures()) &&
-          llvm::equal(x.getScoreCaptures(), y.getScoreCaptures()) &&
-          areEquivalent(x.getMask(), y.getMask()) &&
+         (asksAlike(x, y) && areEquivalent(x.getMask(), y.getMask()) &&
           areEquivalent(x.getScore(), y.getScore()) &&
           areEquivalent(x.getBounds(), y.getBounds()));
 }
@@ -896,14 +901,7 @@ bool Labels::areChunksOfOne(const Attention &x, const Attention &y) const {
     if (ofAllHeads(own) != ofAllHeads(other) ||
         chunkOf(own).count != chunkOf(other).count)
       return false;
-  ring::AttendLikeOpInterface a = x.first, b = y.first;
-  return a.getQueryLayout().ofPart() == b.getQueryLayout().ofPart() &&
-         a.getKeyLayout().ofPart() == b.getKeyLayout().ofPart() &&
-         extentOf(a.getQueryExtent()) == extentOf(b.getQueryExtent()) &&
-         extentOf(a.getKeyExtent()) == extentOf(b.getKeyExtent()) &&
-         a.getScale().bitwiseIsEqual(b.getScale()) &&
-         llvm::equal(a.getMaskCaptures(), b.getMaskCaptures()) &&
-         llvm::equal(a.getScoreCaptures(), b.getScoreCaptures()) &&
+  return asksAlike(x.first, y.first) &&
          (!x.gradient || !y.gradient ||
           x.gradient->captures == y.gradient->captures);
 }

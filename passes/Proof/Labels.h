@@ -122,6 +122,8 @@ private:
            mlir::Value values);
   void joinGradient(const AttendedGrad &attended, Attention &attention,
                     mlir::Operation *op);
+  bool asksAlike(ring::AttendLikeOpInterface x,
+                 ring::AttendLikeOpInterface y) const;
   bool asksSame(ring::AttendLikeOpInterface x,
                 ring::AttendLikeOpInterface y) const;
   bool isUniform(mlir::Value value);

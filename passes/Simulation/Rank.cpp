@@ -25,15 +25,15 @@ Step Simulation::Impl::Rank::execute(const ExternalCall &call) {
   Site &site = impl.sites[call.site];
   if (!site.isKnown) {
     site.step = dyn_cast<SimulatedOpInterface>(call.op);
-    site.borrows = impl.lenders.contains(call.op);
+    site.reusesBuffers = impl.reused.contains(call.op);
   }
   site.isKnown = true;
-  borrows = site.borrows;
+  reusesBuffers = site.reusesBuffers;
   SimulatedOpInterface step = site.step;
   if (impl.hasGathers && step && !step.takesGathered() && !isOfShards(call))
     return Step::Failed;
   Step done = step ? step.simulate(*this, call) : runOther(call);
-  borrows = false;
+  reusesBuffers = false;
   if (done == Step::Failed && !impl.failure.op)
     impl.failure.op = call.op;
   return done;

@@ -446,7 +446,7 @@ TransferRef Simulation::Impl::Rank::makeLeg(const StartSite &site,
     return site.layout.count(first + place, all.extent);
   };
   for (auto [tensor, dim] : llvm::zip_equal(all.tensors, all.dims)) {
-    int64_t heads = tensor->shape[tensor->shape.size() == 4 ? 2 : 1];
+    int64_t heads = tensor->shape[tensor->headsDim()];
     leg->legBytes.push_back(toHeads ? tensor->bytes() / std::min(members, heads)
                                     : impl.positionBytes(*tensor, dim) *
                                           countOf(to));

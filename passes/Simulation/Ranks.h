@@ -89,9 +89,9 @@ struct AttendSite {
 /// An op that leaves scalar code: what is the same on all ranks and in all
 /// hops, once it was asked for.
 struct Site {
-  SimulatedOpInterface step; ///< null for what ranks do themselves
-  bool borrows = false;      ///< whether it makes something in others' buffers
-  bool isKnown = false;      ///< whether it was asked for
+  SimulatedOpInterface step;  ///< null for what ranks do themselves
+  bool reusesBuffers = false; ///< whether it makes something in others' buffers
+  bool isKnown = false;       ///< whether it was asked for
   std::unique_ptr<const StartSite> start;
   std::unique_ptr<const AttendSite> attend;
   std::optional<FreshMemory> memory;
@@ -119,7 +119,7 @@ public:
       : function(function), program(std::move(program)),
         ranksInAll(ring::numRanks(function)),
         sharding(ring::shardingOf(function)), parts(sharding.sequence.size),
-        lenders(findLenders(function)), shards(parts) {
+        reused(findReusedBuffers(function)), shards(parts) {
     for (int64_t axis : llvm::seq(ring::gridOf(function).getRank()))
       strides.push_back(ring::groupOf(function, axis).stride);
     hasGathers = function
@@ -142,8 +142,8 @@ public:
   int64_t ranksInAll; ///< of the grid
   ring::Sharding sharding;
   int64_t parts; ///< over which the sequence is sharded
-  /// See findLenders.
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> lenders;
+  /// See findReusedBuffers.
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> reused;
   bool hasGathers; ///< whether transfers are with all ranks
   std::map<mlir::Operation *, Callee> callees; ///< by func.call
   /// Whether ranks run one after the other and meet nobody.
@@ -239,7 +239,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
     hold(tensor.shape, tensor.element);
   }
   void hold(llvm::ArrayRef<int64_t> shape, mlir::Type element) {
-    if (!borrows)
+    if (!reusesBuffers)
       impl.traffic[index].peakBytes += bytesOf(shape, element);
   }
   void holdFresh(const ExternalCall &call,
@@ -294,7 +294,7 @@ struct Simulation::Impl::Rank final : Environment, SimulatedRank {
   Impl &impl;
   Frame frame;
   bool isDone = false;
-  bool borrows =
+  bool reusesBuffers =
       false; ///< whether the op makes what it makes in memory of others
   /// By site, how often a transfer was started, or a gradient begun: see
   /// numSlots.

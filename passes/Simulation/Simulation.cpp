@@ -107,6 +107,23 @@ LogicalResult Simulation::Impl::compileCallees() {
 }
 
 //===----------------------------------------------------------------------===//
+// Chunks of heads, without what they are of
+//===----------------------------------------------------------------------===//
+
+TensorRef Semantics::takeHeads(const Tensor &whole, const HeadChunk &of) {
+  auto shape = whole.shape;
+  shape[whole.headsDim()] /= of.count;
+  return std::make_shared<Tensor>(shape, whole.element);
+}
+
+TensorRef Semantics::joinHeads(ArrayRef<TensorRef> chunks) {
+  const Tensor &first = *chunks.front();
+  auto shape = first.shape;
+  shape[first.headsDim()] *= static_cast<int64_t>(chunks.size());
+  return std::make_shared<Tensor>(shape, first.element);
+}
+
+//===----------------------------------------------------------------------===//
 // The run
 //===----------------------------------------------------------------------===//
 

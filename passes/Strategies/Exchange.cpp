@@ -109,8 +109,8 @@ std::string burst::whyNoChunksTogether(ArrayRef<AttentionInterface> ops) {
   return {};
 }
 
-/// Into how many chunks a rank can have its heads exchanged, where keys have so
-/// many heads: advice to follow what cannot be had.
+/// Into how many chunks the query heads of a rank can go, of which so many
+/// share a key head: advice to follow what cannot be had.
 static std::string chunksOf(int64_t heads, int64_t group) {
   SmallVector<int64_t> counts;
   for (int64_t count = 2; count <= ring::maxHeadChunks; ++count)

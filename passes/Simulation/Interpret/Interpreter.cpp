@@ -556,7 +556,7 @@ void Interpreter::exchange(const Transfer &from, const Transfer &to,
   ring::TransferOpInterface op = from.start;
   auto members = static_cast<int64_t>(op.getMembers());
   int64_t dim = from.dims[index];
-  int64_t headsDim = source.shape.size() == 4 ? 2 : 1;
+  int64_t headsDim = source.headsDim();
   bool toHeads = op.getRoute() == ring::Route::ToHeads;
   // Cut out along one of the dimensions, place along the other one.
   int64_t heads = toHeads ? target.shape[headsDim] : source.shape[headsDim];
@@ -587,10 +587,6 @@ void Interpreter::exchange(const Transfer &from, const Transfer &to,
 // Chunks of heads
 //===----------------------------------------------------------------------===//
 
-static int64_t headsDimOf(const Tensor &tensor) {
-  return tensor.shape.size() == 4 ? 2 : 1;
-}
-
 /// The heads of a chunk among all.
 static std::vector<int64_t> headsOf(const HeadChunk &of, int64_t count) {
   std::vector<int64_t> heads(count);
@@ -599,23 +595,10 @@ static std::vector<int64_t> headsOf(const HeadChunk &of, int64_t count) {
   return heads;
 }
 
-TensorRef Semantics::takeHeads(const Tensor &whole, const HeadChunk &of) {
-  auto shape = whole.shape;
-  shape[headsDimOf(whole)] /= of.count;
-  return std::make_shared<Tensor>(shape, whole.element);
-}
-
-TensorRef Semantics::joinHeads(ArrayRef<TensorRef> chunks) {
-  const Tensor &first = *chunks.front();
-  auto shape = first.shape;
-  shape[headsDimOf(first)] *= static_cast<int64_t>(chunks.size());
-  return std::make_shared<Tensor>(shape, first.element);
-}
-
 TensorRef Interpreter::takeHeads(const Tensor &whole, const HeadChunk &of) {
   TensorRef taken = Semantics::takeHeads(whole, of);
   poison(*taken);
-  int64_t dim = headsDimOf(whole), heads = taken->shape[dim];
+  int64_t dim = whole.headsDim(), heads = taken->shape[dim];
   copyPositions(whole, headsOf(of, heads), *taken, rowsFrom(0, heads), dim);
   return taken;
 }
@@ -623,7 +606,7 @@ TensorRef Interpreter::takeHeads(const Tensor &whole, const HeadChunk &of) {
 TensorRef Interpreter::joinHeads(ArrayRef<TensorRef> chunks) {
   TensorRef joined = Semantics::joinHeads(chunks);
   poison(*joined);
-  int64_t dim = headsDimOf(*joined), heads = chunks.front()->shape[dim];
+  int64_t dim = joined->headsDim(), heads = chunks.front()->shape[dim];
   auto count = static_cast<int>(chunks.size());
   for (auto [number, chunk] : llvm::enumerate(chunks))
     copyPositions(*chunk, rowsFrom(0, heads), *joined,

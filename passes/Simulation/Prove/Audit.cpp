@@ -355,7 +355,7 @@ std::string Auditor::checkExchanged(int64_t rank, unsigned index,
   if (const auto *origin = result->inside->origin.get();
       origin && origin->proved) {
     int64_t heads = headsOfArgument(origin->proved->query);
-    int64_t found = result->shape[result->shape.size() == 4 ? 2 : 1];
+    int64_t found = result->shape[result->headsDim()];
     if (heads != 0 && found != heads)
       return format("{0} heads of the attention of {1}", found, heads);
   }

@@ -156,6 +156,9 @@ struct Tensor {
   }
 
   int64_t size() const;
+  /// Which dimension heads are, of (batch, sequence, heads, dim) or (batch,
+  /// heads, sequence).
+  int64_t headsDim() const { return shape.size() == 4 ? 2 : 1; }
   /// Bytes in memory of the tensor's element type.
   int64_t bytes() const;
   bool hasData() const {

@@ -398,6 +398,24 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
             }
 }
 
+/// Of eight heads, which so many members exchange.
+static Problem exchanged(int64_t members, int64_t keyHeads,
+                         const char *element) {
+  Problem problem;
+  problem.mask = masks[1].text;
+  problem.order = "zigzag";
+  problem.members = members;
+  problem.queries = 48;
+  problem.keys = 96;
+  problem.batch = 2;
+  problem.heads = 8;
+  problem.keyHeads = keyHeads;
+  problem.dim = 6;
+  problem.valueDim = 5;
+  problem.element = element;
+  return problem;
+}
+
 TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
   auto context = makeContext();
   for (auto [members, keyHeads] :
@@ -407,21 +425,10 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
         for (Direction direction : directions) {
           if (direction.forward == StringRef("ring_scores"))
             continue;
-          Problem problem;
+          Problem problem = exchanged(members, keyHeads, element);
           problem.forward = direction.forward;
           problem.backward = direction.backward;
-          problem.mask = masks[1].text;
-          problem.order = "zigzag";
           problem.parts = parts;
-          problem.members = members;
-          problem.queries = 48;
-          problem.keys = 96;
-          problem.batch = 2;
-          problem.heads = 8;
-          problem.keyHeads = keyHeads;
-          problem.dim = 6;
-          problem.valueDim = 5;
-          problem.element = element;
           SCOPED_TRACE(problem.describe());
           PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
         }
@@ -438,21 +445,10 @@ TEST(CostTest, BytesOfChunksAreThoseOfThePlan) {
         for (bool givesMaxScores : {false, true}) {
           if (*backward && givesMaxScores)
             continue;
-          Problem problem;
+          Problem problem = exchanged(/*members=*/2, keyHeads, element);
           problem.backward = backward;
-          problem.mask = masks[1].text;
-          problem.order = "zigzag";
           problem.parts = 1;
-          problem.members = 2;
           problem.chunks = chunks;
-          problem.queries = 48;
-          problem.keys = 96;
-          problem.batch = 2;
-          problem.heads = 8;
-          problem.keyHeads = keyHeads;
-          problem.dim = 6;
-          problem.valueDim = 5;
-          problem.element = element;
           problem.givesMaxScores = givesMaxScores;
           SCOPED_TRACE(problem.describe());
           PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
