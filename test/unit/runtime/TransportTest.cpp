@@ -9,12 +9,15 @@ using namespace burst::test;
 
 namespace {
 
-/// What a check of all ranks said, coded; empty where all was well.
+/// What a check of all ranks said, coded; empty where all was well. The last
+/// rank begins `late` milliseconds after the others.
 std::string check(const std::vector<Transport> &transports, int64_t what,
-                  int64_t seed = 0, double deadline = 30) {
+                  int64_t seed = 0, double deadline = 30, int64_t late = 0) {
   Device device = makeDevice(2);
   std::vector<std::string> errors(transports.size());
   inParallel(int64_t(transports.size()), [&](int64_t rank) {
+    if (rank + 1 == int64_t(transports.size()))
+      std::this_thread::sleep_for(std::chrono::milliseconds(late));
     burst_check_config config = {};
     config.size = sizeof(config);
     config.transport = transports[rank].get();
@@ -84,6 +87,14 @@ TEST_P(Conformance, FailsAsItShould) {
        {BURST_CHECK_MISMATCH, BURST_CHECK_DEADLINE, BURST_CHECK_STOP}) {
     Connected connected(GetParam(), 3);
     EXPECT_EQ(check(connected.transports, what), "") << what;
+  }
+}
+
+/// A rank that has no part in what fails may begin after the failure.
+TEST_P(Conformance, TellsARankThatIsLate) {
+  for (int64_t what : {BURST_CHECK_MISMATCH, BURST_CHECK_DEADLINE}) {
+    Connected connected(GetParam(), 3);
+    EXPECT_EQ(check(connected.transports, what, 0, 30, 600), "") << what;
   }
 }
 
