@@ -82,10 +82,22 @@ Number TableChecker::extentOf(Value tensor, int64_t size) {
                   maxPositions);
 }
 
+static int64_t numHeads(Value shard) {
+  auto type = cast<RankedTensorType>(shard.getType());
+  return type.getDimSize(ring::headsDimOf(type));
+}
+
 void TableChecker::findVariables() {
   AttentionSizes sizes = op.getSizes();
-  Value shard =
-      ring::behindAllToAll(op.getQuery().getDefiningOp<UnshardOp>().getShard());
+  Value inside = op.getQuery().getDefiningOp<UnshardOp>().getShard();
+  Value shard = ring::behindAllToAll(inside);
+  // Heads of a rank in between may be fewer than it has room for: those of all
+  // ranks are counted in front of the all-to-all.
+  Number heads = Emitter::constant(
+      numHeads(shard) *
+      (shard == inside
+           ? numParts(op, op.getHeadsAttr())
+           : ring::shardingOf(op->getParentOfType<func::FuncOp>()).heads.size));
   auto ofAll = [&](Number ofRank, AxesAttr axes) {
     return axes ? e.mul(ofRank, Emitter::constant(numParts(op, axes))) : ofRank;
   };
@@ -93,8 +105,7 @@ void TableChecker::findVariables() {
   Number keys = extentOf(op.getKey(), sizes.keys);
   const std::pair<Value, Number> variables[] = {
       {arguments.b, ofAll(sizeOf(shard, 0, sizes.batch), op.getBatchAttr())},
-      {arguments.h,
-       ofAll(sizeOf(shard, 2, sizes.queryHeads), op.getHeadsAttr())},
+      {arguments.h, heads},
       {arguments.i, queries},
       {arguments.j, keys}};
   Number zero = Emitter::constant(0), one = Emitter::constant(1);

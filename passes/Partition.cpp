@@ -29,6 +29,7 @@ private:
   LogicalResult checkOp(Operation &op);
   LogicalResult checkAttention(AttentionInterface op);
   LogicalResult checkReturn(func::ReturnOp op);
+  LogicalResult checkHeads();
   LogicalResult assign(AttentionInterface op, Value tensor);
 
   Value extent(OpBuilder &builder, ArrayRef<Sharded> tensors, int64_t size);
@@ -43,7 +44,7 @@ private:
     Value extent;
   };
   Arguments shardArguments(OpBuilder &builder, ArrayRef<Sharded> tensors,
-                           Value extent, int64_t size);
+                           Value extent, int64_t size, HeadsOfRank heads);
   void unshard(OpBuilder &builder, const Arguments &arguments);
   Value shard(OpBuilder &builder, Value global, int64_t dim);
   ring::StartOp startAllToAll(OpBuilder &builder, ring::Route route,
@@ -55,7 +56,11 @@ private:
     return cast<RankedTensorType>(function.getFunctionType().getResult(index));
   }
   RankedTensorType shardOf(RankedTensorType type, int64_t dim) const;
-  RankedTensorType partOf(RankedTensorType type, AxesAttr heads) const;
+  RankedTensorType partOf(RankedTensorType type, int64_t heads) const;
+  RankedTensorType partInside(const Sharded &sharded, RankedTensorType type,
+                              HeadsOfRank heads) const {
+    return partOf(type, sharded.isOfKeys ? heads.key : heads.query);
+  }
   bool isShared(RankedTensorType whole) const;
   RankedTensorType partsOf(RankedTensorType shard, Value part) const;
   ArrayAttr splitsAttr(RankedTensorType type);
@@ -239,6 +244,30 @@ LogicalResult Partitioner::checkOp(Operation &op) {
          << "sharding rule; do it before or behind the call";
 }
 
+/// A tensor of which ranks have uneven parts has the same ones wherever it
+/// attends.
+LogicalResult Partitioner::checkHeads() {
+  if (attentions.empty())
+    return success();
+  int64_t ranks = numParts(function, inside.heads);
+  auto ofRank = [&](const auto &attention) {
+    return headsOfRank(attention.second.queryHeads, attention.second.keyHeads,
+                       ranks);
+  };
+  HeadsOfRank first = ofRank(attentions.front());
+  for (const auto &attention : attentions) {
+    HeadsOfRank own = ofRank(attention);
+    if (own == first || (own.areEven && first.areEven))
+      continue;
+    return attention.first->emitOpError("shards ")
+           << attention.second.queryHeads << " query heads and "
+           << attention.second.keyHeads << " key heads over " << ranks
+           << " ranks, another attention of its function other ones, and they "
+           << "do not divide all of them; put each into a function of its own";
+  }
+  return success();
+}
+
 LogicalResult Partitioner::check() {
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has attention and several blocks; it must "
@@ -254,6 +283,8 @@ LogicalResult Partitioner::check() {
              << why << "; pin ulysses without chunks, or put them into "
              << "functions of their own";
   }
+  if (failed(checkHeads()))
+    return failure();
   std::optional<SymbolTable::UseRange> uses =
       SymbolTable::getSymbolUses(function, function->getParentOp());
   if (uses && !uses->empty())
@@ -274,13 +305,11 @@ ring::ShardAttr Partitioner::shardAttr(const Layout &layout, int64_t dim,
                               dim, extent, axes);
 }
 
-/// What a rank holds of the batch, and of heads that are sharded so: of heads
-/// that are fewer than ranks, one that it shares.
+/// What a rank holds of the batch, with so many heads.
 RankedTensorType Partitioner::partOf(RankedTensorType type,
-                                     AxesAttr heads) const {
+                                     int64_t heads) const {
   SmallVector<int64_t> shape(type.getShape());
-  int64_t &size = shape[ring::headsDimOf(type)];
-  size = std::max<int64_t>(1, size / numParts(function, heads));
+  shape[ring::headsDimOf(type)] = heads;
   if (!type.isDynamicDim(0))
     shape[0] /= numParts(function, batch);
   return type.clone(shape);
@@ -289,7 +318,8 @@ RankedTensorType Partitioner::partOf(RankedTensorType type,
 /// What a rank holds of a global tensor as argument or result.
 RankedTensorType Partitioner::shardOf(RankedTensorType type,
                                       int64_t dim) const {
-  return shardType(partOf(type, heads), dim, layout);
+  int64_t all = type.getDimSize(ring::headsDimOf(type));
+  return shardType(partOf(type, all / numParts(function, heads)), dim, layout);
 }
 
 /// `ring.splits` of a global tensor; null where its batch and heads are whole.
@@ -360,7 +390,8 @@ ring::StartOp Partitioner::startAllToAll(OpBuilder &builder, ring::Route route,
 /// Those arguments that have not attended yet become shards.
 Partitioner::Arguments Partitioner::shardArguments(OpBuilder &builder,
                                                    ArrayRef<Sharded> tensors,
-                                                   Value extent, int64_t size) {
+                                                   Value extent, int64_t size,
+                                                   HeadsOfRank ofRank) {
   Arguments brought;
   brought.extent = extent;
   for (const Sharded &sharded : tensors) {
@@ -373,7 +404,7 @@ Partitioner::Arguments Partitioner::shardArguments(OpBuilder &builder,
     if (ArrayAttr splits = splitsAttr(type))
       function.setArgAttr(argument.getArgNumber(), ring::splitsAttr, splits);
     brought.shards.push_back(argument);
-    brought.wholes.push_back(partOf(type, inside.heads));
+    brought.wholes.push_back(partInside(sharded, type, ofRank));
     brought.types.push_back(
         shardType(brought.wholes.back(), sharded.dim, layoutInside));
     brought.dims.push_back(sharded.dim);
@@ -399,6 +430,49 @@ void Partitioner::unshard(OpBuilder &builder, const Arguments &arguments) {
                          .getGlobal();
 }
 
+/// Of heads that ranks have room for, masks out those from `count` on, of which
+/// there are none.
+static void keepOwnHeads(AttentionInterface op, int64_t count) {
+  auto captures = llvm::map_to_vector(
+      op.getMaskCaptures(), [](Value capture) { return capture.getType(); });
+  // The terminator of a region over so many indices and the captures; one that
+  // yields `truth` where there is none.
+  auto yieldOf = [&](Region &region, int64_t indices, ArrayRef<bool> truth) {
+    OpBuilder builder(op.getContext());
+    if (region.empty()) {
+      Block &block = region.emplaceBlock();
+      SmallVector<Type> types(indices, builder.getIndexType());
+      llvm::append_range(types, captures);
+      block.addArguments(types,
+                         SmallVector<Location>(types.size(), op.getLoc()));
+      builder.setInsertionPointToEnd(&block);
+      SmallVector<Value> yielded;
+      for (bool value : truth)
+        yielded.push_back(arith::ConstantOp::create(
+            builder, op.getLoc(), builder.getBoolAttr(value)));
+      YieldOp::create(builder, op.getLoc(), yielded);
+    }
+    return region.front().getTerminator();
+  };
+  // What is yielded in place `number` is kept where also `head` <= or < count.
+  auto narrow = [&](Operation *yield, unsigned number,
+                    arith::CmpIPredicate predicate, unsigned head) {
+    OpBuilder builder(yield);
+    Value bound = arith::ConstantIndexOp::create(builder, op.getLoc(), count);
+    Value isOwn =
+        arith::CmpIOp::create(builder, op.getLoc(), predicate,
+                              yield->getBlock()->getArgument(head), bound);
+    yield->setOperand(number,
+                      arith::AndIOp::create(builder, op.getLoc(),
+                                            yield->getOperand(number), isOwn));
+  };
+  bool hadMask = !op.getMask().empty();
+  narrow(yieldOf(op.getMask(), 6, {true}), 0, arith::CmpIPredicate::slt, 1);
+  Operation *bounds = yieldOf(op.getBounds(), 10, {true, !hadMask});
+  narrow(bounds, 0, arith::CmpIPredicate::slt, 2);
+  narrow(bounds, 1, arith::CmpIPredicate::sle, 3);
+}
+
 void Partitioner::partition(AttentionInterface op,
                             const AttentionSizes &sizes) {
   OpBuilder builder(op);
@@ -413,10 +487,15 @@ void Partitioner::partition(AttentionInterface op,
     owner = ring::createPlace(builder, op.getLoc(),
                               lookupGrid(op, sequence.getGrid()),
                               sequence.getAxes());
+  HeadsOfRank ofRank = headsOfRank(sizes.queryHeads, sizes.keyHeads,
+                                   numParts(function, inside.heads));
+  if (!ofRank.areEven)
+    keepOwnHeads(op, sizes.queryHeads);
   // All-to-alls of queries and of keys are under way together.
   Arguments queryArguments =
-      shardArguments(builder, ofQueries, queries, sizes.queries);
-  Arguments keyArguments = shardArguments(builder, ofKeys, keys, sizes.keys);
+      shardArguments(builder, ofQueries, queries, sizes.queries, ofRank);
+  Arguments keyArguments =
+      shardArguments(builder, ofKeys, keys, sizes.keys, ofRank);
   unshard(builder, queryArguments);
   unshard(builder, keyArguments);
   // What a forward pass of this function gives is used as it is in between.
@@ -435,7 +514,7 @@ void Partitioner::partition(AttentionInterface op,
     if (sharded.tensor.getDefiningOp() != op)
       continue;
     auto type = cast<RankedTensorType>(sharded.tensor.getType());
-    RankedTensorType part = partOf(type, inside.heads);
+    RankedTensorType part = partInside(sharded, type, ofRank);
     sharded.tensor.setType(isShared(type) ? part.clone(op.getStateType())
                                           : part);
   }
@@ -460,8 +539,9 @@ Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
 
 /// Whether ranks share heads of a global tensor between the all-to-alls.
 bool Partitioner::isShared(RankedTensorType whole) const {
-  return whole.getDimSize(ring::headsDimOf(whole)) <
-         numParts(function, inside.heads);
+  int64_t count = whole.getDimSize(ring::headsDimOf(whole)),
+          ranks = numParts(function, inside.heads);
+  return count < ranks && ranks % count == 0;
 }
 
 /// What an all-to-all brings to a shard of heads that ranks share: a part of

@@ -272,9 +272,13 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
     }
     ```
 
+    Where ranks of `ulysses` do not divide heads, the last ones have fewer, or none,
+    and memory as the others: the mask and its bounds then rule out the heads that are
+    not there.
+
     Refused, at the op: an attention without a sequence, several grids in one
-    function, an argument in two roles, heads or batches that the ranks do not divide,
-    axes on which a strategy cannot work, and any op that stands between the function's
+    function, an argument in two roles, heads or batches that the ranks of these
+    clauses do not divide, axes on which a strategy cannot work, and any op that stands between the function's
     boundary and the attention (constants for captures may).
 
     Needs nothing. Leaves functions with `ring.grid`.

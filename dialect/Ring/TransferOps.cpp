@@ -41,24 +41,24 @@ static LogicalResult verifyAllToAll(TransferOpInterface op) {
     if (dim == headsDimOf(type))
       return op.emitOpError("shards heads in place of another dimension, got: ")
              << dim << " of " << type << ", that of the heads";
-    if (op.getRoute() == Route::ToHeads && !ShapedType::isDynamic(heads) &&
-        (heads == 0 || (heads % members != 0 && members % heads != 0)))
-      return op.emitOpError("shards ")
-             << heads << " heads over " << members
-             << " ranks, which neither divide them nor are divided by them";
+    if (heads == 0)
+      return op.emitOpError("exchanges tensors with heads, got: ") << type;
   }
   return success();
 }
 
-/// The shape of what an all-to-all sends becomes that of what it brings.
-static void exchangeHeads(TransferOpInterface op, ShapedType sent,
-                          MutableArrayRef<int64_t> shape) {
-  int64_t &heads = shape[headsDimOf(sent)];
+/// Whether all heads of `whole`, and no others, are among those of the members
+/// of an all-to-all, of which each has a tensor `part`.
+static bool haveAllHeads(TransferOpInterface op, ShapedType whole,
+                         ShapedType part) {
+  int64_t all = whole.getDimSize(headsDimOf(whole)),
+          most = part.getDimSize(headsDimOf(part));
   auto members = static_cast<int64_t>(op.getMembers());
-  if (!ShapedType::isDynamic(heads))
-    heads = op.getRoute() == Route::ToHeads
-                ? std::max<int64_t>(1, heads / members)
-                : heads * members;
+  if (ShapedType::isDynamic(all) || ShapedType::isDynamic(most))
+    return true;
+  if (all < members && members % all == 0)
+    return op.getRoute() == Route::ToHeads && most == 1;
+  return (members == 1 ? most == all : most < all) && all <= most * members;
 }
 
 LogicalResult ring::verifyTransfer(Operation *operation) {
@@ -95,8 +95,12 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
     SmallVector<int64_t> shape(sent.getShape());
     if (isResized)
       shape[dim] = ShapedType::kDynamic;
-    if (op.isAllToAll())
-      exchangeHeads(op, sent, shape);
+    if (op.isAllToAll()) {
+      bool toHeads = op.getRoute() == Route::ToHeads;
+      shape[headsDimOf(sent)] = ShapedType::kDynamic;
+      if (!haveAllHeads(op, toHeads ? sent : type, toHeads ? type : sent))
+        return false;
+    }
     return agree(type.getShape(), shape);
   };
   bool fits = received.size() == op.getTensors().size();

@@ -27,10 +27,12 @@ def Ring_StartOp : Ring_Op<"start", [
     - **all_to_all heads over n**: the n ranks of the channel are neighbours in
       `layout`, whose owners are the ranks of all axes of the sequence; this rank is
       `owner`. Of the `tensors`, shards of the sequence with all heads, each rank
-      gets one of n equal parts of the heads, by its place; of h heads that are
-      fewer, the rank at place p gets head p h / n, which n / h ranks share. What
-      comes has the positions of all n shards, in order, of this rank's part of
-      the heads.
+      gets a part of the heads, by its place p: of h heads, with room for w in what
+      comes, heads p w to min((p + 1) w, h) - 1. Where n does not divide h the last
+      ranks have fewer heads than w, or none, and what comes holds nothing in their
+      place. Of h heads that are fewer than n and divide it, the rank gets head
+      p h / n, which n / h ranks share. What comes has the positions of all n shards,
+      in order, of this rank's part of the heads.
     - **all_to_all sequence over n**: the way back. The `tensors` are like what the
       other one gives, and what comes is the shard of `owner`, with the heads of
       all n ranks in order: those that ranks share as often, with what each has made
@@ -63,8 +65,9 @@ def Ring_StartOp : Ring_Op<"start", [
     - (C5) a shift has `to`, `receivedOwner` and `from`; others have none of them,
       and their tensors are not gathered.
     - (C6) an all-to-all is over as many ranks as its channel has, which divide the
-      parts of the layout, and divide the heads or are divided by them: dimension
-      2 of tensors with 4, 1 of those with 3.
+      parts of the layout. Heads are dimension 2 of tensors with 4, 1 of those with
+      3: w < h <= n w, or w = h where n = 1, or, on the way to heads, w = 1 where h < n
+      divides n.
 
     Examples:
 

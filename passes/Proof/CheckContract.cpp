@@ -239,6 +239,9 @@ Checker::check(ArrayRef<ProvedAttention> attentions) {
       AttendInputs inputs;
       if (Failure failure = describe(op, inputs))
         return failure;
+      if (std::string found = classifier.checkRoom(inputs, attention.heads);
+          !found.empty())
+        return found;
       // Without a mask the conditions are of all pairs.
       Value pairs = op.getMask().empty() ? Value() : op.getPairs();
       if (pairs && !llvm::is_contained(seen, pairs)) {

@@ -126,7 +126,6 @@ bool Labels::hasAllHeads(Value result, const Label &label) const {
          headsOf(result) == headsOfArgument(whatIsMade(label.tensor).first);
 }
 
-/// Of an argument, or of a chunk of it.
 int64_t Labels::headsOfArgument(int number) const {
   HeadChunk of = chunkOf(number);
   return headsOf(program.getArgument(of.argument)) / of.count;

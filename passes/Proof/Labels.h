@@ -88,6 +88,9 @@ public:
   transfersOf(mlir::Value token) const;
   Extent extentOf(mlir::Value value) const;
 
+  /// How many heads an argument has, or a chunk of it.
+  int64_t headsOfArgument(int number) const;
+
 private:
   /// o, m and l.
   using StateParts = std::array<mlir::Value, 3>;
@@ -112,7 +115,6 @@ private:
   bool isOfOtherChunk(const Label &gradient, int attention) const;
   bool hasAllChunks(const Label &gradient) const;
   bool areChunksOfOne(const Attention &x, const Attention &y) const;
-  int64_t headsOfArgument(int number) const;
   bool hasAllHeads(mlir::Value result, const Label &label) const;
   bool mayAddHeads(const Rounded &rounded, const Label &label) const;
   void visitReturn(mlir::Operation *op);

@@ -74,6 +74,9 @@ void Prover::describe(const Labels &labels) {
       return;
     ProvedAttention &attention = verdict.attentions[*number];
     attention.attends.push_back(op);
+    attention.heads =
+        labels.headsOfArgument(labels.getAttentions()[*number].query) *
+        ring::shardingOf(program).heads.size;
     StepMeaning meaning = cast<ProvedOpInterface>(op.getOperation()).describe();
     bool isForward = std::holds_alternative<Attended>(meaning);
     (isForward ? attention.isForward : attention.isBackward) = true;

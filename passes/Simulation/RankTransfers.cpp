@@ -366,6 +366,16 @@ TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
 // All-to-alls
 //===----------------------------------------------------------------------===//
 
+burst_heads burst::headsInBetween(ring::TransferOpInterface start,
+                                  const Tensor &sent, const Tensor &received,
+                                  int64_t place) {
+  // Those of a rank in between are never more than all of them.
+  auto [most, all] = std::minmax(sent.shape[sent.headsDim()],
+                                 received.shape[received.headsDim()]);
+  return burst_heads_of(place, static_cast<int64_t>(start.getMembers()), all,
+                        most);
+}
+
 /// Whether what is brought of tensor `index` is no result yet.
 static bool isRounded(ring::TransferOpInterface start, unsigned index) {
   return llvm::any_of(start.getToken().getUsers(), [&](Operation *user) {
@@ -381,7 +391,6 @@ TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
                                             const ExternalCall &call,
                                             unsigned index, Transfer &all) {
   ring::TransferOpInterface op = site.op;
-  auto members = static_cast<int64_t>(op.getMembers());
   bool toHeads = op.getRoute() == ring::Route::ToHeads;
   TensorRef tensor = call.take<Tensor>(site.tensors + index);
   int64_t dim = site.dims[index];
@@ -395,14 +404,15 @@ TensorRef Simulation::Impl::Rank::exchanged(const StartSite &site,
   Layout layout = op.getReceivedLayout().getValue();
   auto type = cast<RankedTensorType>(op.getToken().getType().getTypes()[index]);
   auto shape = tensor->shape;
+  // Those of both sides are static where a program was verified.
   int64_t &heads = shape[ring::headsDimOf(type)];
-  if (toHeads &&
-      (heads == 0 || (heads % members != 0 && members % heads != 0))) {
+  int64_t said = type.getDimSize(ring::headsDimOf(type));
+  if (ShapedType::isDynamic(said) || heads == 0) {
     fail(op,
-         "shards " + Twine(heads) + " heads over " + Twine(members) + " ranks");
+         "exchanges " + Twine(heads) + " heads, its type says " + Twine(said));
     return nullptr;
   }
-  heads = toHeads ? std::max<int64_t>(1, heads / members) : heads * members;
+  heads = said;
   int64_t rows = layout.count(all.receivedOwner, all.extent);
   // A slot is as large as the largest shard, a result as that of this rank.
   bool isSlot = toHeads || isRounded(op, index);
@@ -445,21 +455,29 @@ TransferRef Simulation::Impl::Rank::makeLeg(const StartSite &site,
   auto countOf = [&](int64_t place) {
     return site.layout.count(first + place, all.extent);
   };
-  for (auto [tensor, dim] : llvm::zip_equal(all.tensors, all.dims)) {
-    int64_t heads = tensor->shape[tensor->headsDim()];
-    leg->legBytes.push_back(toHeads ? tensor->bytes() / std::min(members, heads)
-                                    : impl.positionBytes(*tensor, dim) *
-                                          countOf(to));
+  // Of the tensors, the heads of the rank that has them in between.
+  auto bytesOf = [&](const Tensor &tensor, const Tensor &other, int64_t dim,
+                     int64_t place) {
+    int64_t heads = headsInBetween(op, tensor, other, place).count;
+    return impl.positionBytes(tensor, dim) / tensor.shape[tensor.headsDim()] *
+           heads;
+  };
+  bool hasHeads = false;
+  for (auto [tensor, received, dim] :
+       llvm::zip_equal(all.tensors, all.received, all.dims)) {
+    leg->legBytes.push_back(
+        bytesOf(*tensor, *received, dim, toHeads ? to : all.place) *
+        countOf(toHeads ? all.place : to));
+    hasHeads |=
+        received->size() != 0 &&
+        bytesOf(*received, *tensor, dim, toHeads ? all.place : from) != 0;
   }
   for (auto [s, segment] :
        llvm::enumerate(all.layout.segments(all.owner, all.extent)))
     leg->sendMask |= static_cast<uint64_t>(segment.count != 0) << s;
   if (llvm::all_of(leg->legBytes, [](int64_t bytes) { return bytes == 0; }))
     leg->sendMask = 0;
-  bool comes = countOf(toHeads ? from : all.place) != 0 &&
-               llvm::any_of(all.received, [](const TensorRef &tensor) {
-                 return tensor->size() != 0;
-               });
+  bool comes = countOf(toHeads ? from : all.place) != 0 && hasHeads;
   leg->receiveMask = comes ? 1 : 0;
   return leg;
 }

@@ -21,6 +21,7 @@
 #include "passes/Simulation/Scalars/Program.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/include/burst/internal/route.h"
 
 #include <map>
 
@@ -316,6 +317,11 @@ public:
   virtual void exchange(const Transfer &from, const Transfer &to,
                         size_t index) {}
 };
+
+/// The heads of the rank at a place of an all-to-all, of those of what goes and
+/// of what it becomes.
+burst_heads headsInBetween(ring::TransferOpInterface start, const Tensor &sent,
+                           const Tensor &received, int64_t place);
 
 /// Is told what ranks do, whatever a Semantics makes of it.
 class Listener {

@@ -188,8 +188,11 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                   SmallVectorImpl<Estimate> &costs) {
   AttentionSizes sizes = ofRank;
   int64_t headParts = numParts(op, exchange.heads);
-  sizes.queryHeads = llvm::divideCeil(sizes.queryHeads, headParts);
-  sizes.keyHeads = llvm::divideCeil(sizes.keyHeads, headParts);
+  HeadsOfRank heads = headsOfRank(op, headParts);
+  sizes.queryHeads = heads.query;
+  sizes.keyHeads = heads.key;
+  // Those that ranks along the exchange have, of which others have other ones.
+  HeadsOfRank ofAxes = headsOfRank(op, numParts(op, op.getHeadsAttr()));
   Layout whole = *resolveLayout(op, *op.getSequence());
   Layout layout = *resolveLayout(op, exchange.sequence);
   auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
@@ -234,10 +237,10 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
         strategy->estimate(chunkOf(workload, chunks), hardware).buffers,
         workload, chunks);
     if (exchange.isDone())
-      cost += estimateExchange(
-          workload, axesOfSeveral(gridOf(op), exchange.axes),
-          backward && backward.getLseGrad(), ofRank.keyHeads < headParts,
-          machine.along(exchange.axes), chunks);
+      cost += estimateExchange(workload, ofAxes,
+                               axesOfSeveral(gridOf(op), exchange.axes),
+                               backward && backward.getLseGrad(),
+                               machine.along(exchange.axes), chunks);
     double peak = tensors + cost.buffers;
     choice.candidates.push_back({strategy,
                                  pin,

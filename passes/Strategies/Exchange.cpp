@@ -31,13 +31,28 @@ static SmallVector<int64_t> headAxes(AttentionInterface op) {
   return SmallVector<int64_t>(heads.getAxes());
 }
 
+static int64_t headsOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getDimSize(2);
+}
+
+HeadsOfRank burst::headsOfRank(AttentionInterface op, int64_t ranks) {
+  return headsOfRank(headsOf(op.getQuery()), headsOf(op.getKey()), ranks);
+}
+
+HeadsOfRank burst::headsOfRank(int64_t queries, int64_t keys, int64_t ranks) {
+  bool shares = keys < ranks && ranks % keys == 0;
+  HeadsOfRank own{(queries + ranks - 1) / ranks, (keys + ranks - 1) / ranks,
+                  queries % ranks == 0 && (shares || keys % ranks == 0)};
+  // Query heads go where the key head is that they share.
+  if (!own.areEven && !shares)
+    own.query = own.key * (queries / keys);
+  return own;
+}
+
 /// How many of `ranks` ranks can shard the heads of an attention, of which each
 /// has one of `others` parts already: the most that divide both.
 static int64_t mostMembers(AttentionInterface op, int64_t ranks,
                            int64_t others) {
-  auto headsOf = [](Value tensor) {
-    return cast<RankedTensorType>(tensor.getType()).getDimSize(2);
-  };
   return std::gcd(ranks / others, std::gcd(headsOf(op.getQuery()) / others,
                                            headsOf(op.getKey()) / others));
 }
@@ -55,36 +70,37 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
                          llvm::interleaved(sequence), llvm::interleaved(axes));
   int64_t members = groupOf(gridOf(op), axes).size;
   int64_t others = numParts(op, op.getHeadsAttr());
-  for (auto [what, tensor] :
-       {std::pair("query", op.getQuery()), {"key", op.getKey()}}) {
-    int64_t count = cast<RankedTensorType>(tensor.getType()).getDimSize(2);
-    if (ShapedType::isDynamic(count))
-      return "needs to know how many heads there are";
-    bool isOfKeys = StringRef(what) == "key";
-    // Ranks may share a key head.
-    if (count % (members * others) == 0 ||
-        (isOfKeys && count % others == 0 && members % (count / others) == 0))
-      continue;
-    std::string text =
-        llvm::formatv("shards {0} {1} heads over {2} ranks, which {3}", count,
-                      what, members * others,
-                      isOfKeys ? "neither divide them nor are divided by them"
-                               : "do not divide them");
-    int64_t most = mostMembers(op, members * others, others);
-    advice = most == 1
-                 ? "; pin another strategy"
-                 : llvm::formatv("; shard the sequence over two axes of the "
-                                 "grid, the last one of {0} ranks, and pin "
-                                 "ulysses on that and a ring on the other",
-                                 most)
-                       .str();
-    return text;
-  }
-  return {};
-}
-
-static int64_t headsOf(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getDimSize(2);
+  int64_t queries = headsOf(op.getQuery()), keys = headsOf(op.getKey());
+  if (ShapedType::isDynamic(queries) || ShapedType::isDynamic(keys))
+    return "needs to know how many heads there are";
+  int64_t ranks = members * others;
+  if (headsOfRank(op, ranks).areEven)
+    return {};
+  std::string text;
+  if (others != 1)
+    text = llvm::formatv("shards {0} query heads and {1} key heads over {2} "
+                         "ranks, {3} of them by the clause 'heads', and "
+                         "divides them unevenly only without that",
+                         queries, keys, ranks, others);
+  else if (queries < ranks && ranks % queries == 0)
+    text = llvm::formatv("shards {0} query heads over {1} ranks, of which each "
+                         "needs one of its own",
+                         queries, ranks);
+  else if (keys != 1 && keys < ranks && ranks % keys == 0)
+    text = llvm::formatv("shares each of {0} key heads among {1} ranks, which "
+                         "do not divide its {2} query heads",
+                         keys, ranks / keys, queries / keys);
+  else
+    return {};
+  int64_t most = mostMembers(op, ranks, others);
+  advice = most == 1
+               ? "; pin another strategy"
+               : llvm::formatv("; shard the sequence over two axes of the "
+                               "grid, the last one of {0} ranks, and pin "
+                               "ulysses on that and a ring on the other",
+                               most)
+                     .str();
+  return text;
 }
 
 bool burst::haveChunksOwnKeys(AttentionInterface op) {
@@ -132,7 +148,12 @@ static std::string whyNotInChunks(AttentionInterface op,
     return "need the whole sequence on each rank in between; pin ulysses on "
            "all axes of the sequence, or without chunks";
   // A chunk has as many heads of each rank.
-  int64_t ofRank = headsOf(op.getQuery()) / numParts(op, exchange.heads);
+  HeadsOfRank own = headsOfRank(op, numParts(op, exchange.heads));
+  if (!own.areEven)
+    return llvm::formatv("need as many heads on each rank, and {0} ranks do "
+                         "not divide them; pin ulysses without chunks",
+                         numParts(op, exchange.heads));
+  int64_t ofRank = own.query;
   int64_t group = headsOf(op.getQuery()) / headsOf(op.getKey());
   if (ofRank % chunks != 0)
     return llvm::formatv("do not divide the {0} query heads that a rank has in "
@@ -263,8 +284,8 @@ SmallVector<Exchange> burst::inChunks(AttentionInterface op,
   return all;
 }
 
-Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
-                                 bool hasLseGradient, bool sharesHeads,
+Estimate burst::estimateExchange(const Workload &inside, HeadsOfRank all,
+                                 ArrayRef<Axis> axes, bool hasLseGradient,
                                  const Hardware &hardware, HeadChunks chunks) {
   auto element = static_cast<double>(inside.elementBytes);
   auto state = static_cast<double>(inside.stateBytes);
@@ -277,6 +298,10 @@ Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
   double in = queryDim * element, out = valueDim * element + rows;
   double ofKeys = (queryDim + valueDim) * element;
   double keysIn = ofKeys, keysOut = 0;
+  int64_t members = 1;
+  for (const Axis &axis : axes)
+    members *= axis.ranks;
+  bool sharesHeads = all.key < members && members % all.key == 0;
   if (inside.isBackward) {
     in += 2 * valueDim * element + rows;
     auto [wantsQuery, wantsKey, wantsValue] = inside.wanted;
@@ -293,17 +318,25 @@ Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
   Estimate result;
   double ofQueries = queries * (in + out),
          ofAllKeys = keys * (keysIn + keysOut);
-  double ranks = 1;
-  for (const Axis &axis : axes)
-    ranks *= static_cast<double>(axis.ranks);
-  result.bytes = (ofQueries + ofAllKeys) * (ranks - 1) / ranks;
+  auto ranks = static_cast<double>(members);
+  // On average: where heads are divided unevenly, a rank has fewer than room
+  // for.
+  auto share = [&](int64_t heads, int64_t most) {
+    return static_cast<double>(heads) / (ranks * static_cast<double>(most));
+  };
+  double keysSent = ofAllKeys *
+                    (sharesHeads ? 1 : share(all.key, inside.sizes.keyHeads)) *
+                    (ranks - 1) / ranks;
+  result.bytes = ofQueries * share(all.query, inside.sizes.queryHeads) *
+                     (ranks - 1) / ranks +
+                 keysSent;
   for (auto [index, axis] : llvm::enumerate(axes))
     result.addAlong(axis.number, result.bytes * shareOfPairs(axes, index));
   // Buffers of two chunks, of which one is attended.
   auto count = static_cast<double>(chunks.count);
-  double share = chunks.count == 1 ? 1 : 2 / count;
+  double held = chunks.count == 1 ? 1 : 2 / count;
   result.buffers =
-      ofQueries * share + ofAllKeys * (chunks.haveOwnKeys ? share : 1);
+      ofQueries * held + ofAllKeys * (chunks.haveOwnKeys ? held : 1);
   // What comes back is added first; in between sums are made where they are
   // sent from, which the strategy there counts in another type.
   if (sharesHeads && element == state)
@@ -311,9 +344,7 @@ Estimate burst::estimateExchange(const Workload &inside, ArrayRef<Axis> axes,
   // Both ways, each as one start of messages to all. The first chunk is waited
   // for, and the last one; of the others what takes longer than an attention.
   constexpr double issue = 0.1; // as in estimateGathering
-  double whole = chunks.haveOwnKeys
-                     ? 0
-                     : ofAllKeys * (ranks - 1) / ranks / hardware.bandwidth;
+  double whole = chunks.haveOwnKeys ? 0 : keysSent / hardware.bandwidth;
   double each = 2 * hardware.latency * (1 + issue * (ranks - 2)) +
                 (result.bytes / hardware.bandwidth - whole) / count;
   double behind = std::min(each, chunks.compute / count);

@@ -27,6 +27,20 @@ bool haveChunksOwnKeys(AttentionInterface op);
 /// chunks, and"; empty where they can.
 std::string whyNoChunksTogether(llvm::ArrayRef<AttentionInterface> ops);
 
+/// How many heads of queries and of keys a rank has between the exchanges.
+/// Where ranks do not divide them, the last ones have fewer, or none.
+struct HeadsOfRank {
+  int64_t query, key;
+  bool areEven = true; ///< each rank has as many
+  bool operator==(const HeadsOfRank &other) const {
+    return query == other.query && key == other.key && areEven == other.areEven;
+  }
+};
+
+/// Of an attention whose heads are sharded over `ranks` ranks.
+HeadsOfRank headsOfRank(int64_t queryHeads, int64_t keyHeads, int64_t ranks);
+HeadsOfRank headsOfRank(AttentionInterface op, int64_t ranks);
+
 /// The grid over whose ranks an attention shards its sequence.
 mlir::shard::GridOp gridOf(AttentionInterface op);
 
@@ -73,13 +87,14 @@ struct HeadChunks {
   double compute = 0;      ///< seconds of the attention in between
 };
 
-/// What the exchanges of an attention send and store, beside that of the
-/// attention in between, along these axes. Nothing hides them, but for those of
-/// one chunk of heads behind the attention of another. The sizes of the
-/// workload are those of the attention in between, and its heads; where ranks
-/// share heads of keys, gradients come back in the state type.
-Estimate estimateExchange(const Workload &inside, llvm::ArrayRef<Axis> axes,
-                          bool hasLseGradient, bool sharesHeads,
+/// What the exchanges of an attention with so many heads send and store, beside
+/// that of the attention in between, along these axes. Nothing hides them, but
+/// for those of one chunk of heads behind the attention of another. The sizes
+/// of the workload are those of the attention in between, and its heads, on a
+/// rank that has the most; where ranks share heads of keys, gradients come back
+/// in the state type.
+Estimate estimateExchange(const Workload &inside, HeadsOfRank all,
+                          llvm::ArrayRef<Axis> axes, bool hasLseGradient,
                           const Hardware &hardware, HeadChunks chunks = {});
 
 /// The attention in between of one chunk.

@@ -15,27 +15,72 @@ bool tiling::hasHeads(Value gradient) {
   return type.getRank() == 4 && !type.isDynamicDim(3);
 }
 
+void Lowering::launchZero(TileBuilder &builder, Value zero) {
+  Shape shape = rowShapeOf(zero);
+  if (shape.state.getWidth() < 32) // Tiles are of the state type.
+    shape.state = builder.getF32Type();
+  auto type = cast<MemRefType>(zero.getType());
+  // Rows (batch, heads, sequence) have no columns; one has to be there.
+  bool isShard = type.getRank() == 4;
+  int64_t columns = shape.padded(isShard ? type.getDimSize(3) : 1);
+  int64_t rows = isShard ? 1 : 2, heads = ring::headsDimOf(type);
+  Value inside;
+  Operands operands;
+  operands.write(inside, "gradient", zero);
+  auto tilesOf = [&](TileBuilder &b, Value of) {
+    return b.ceilDiv(b.dim(of, rows), shape.rows);
+  };
+  Value tasks =
+      builder.mul(builder.mul(builder.dim(zero, 0), builder.dim(zero, heads)),
+                  tilesOf(builder, zero));
+  launch(builder, "zero", tasks, {}, operands, [&](TileBuilder &b, Value task) {
+    HeadTask of = headTask(b, task, b.dim(inside, heads), tilesOf(b, inside));
+    Value row = b.named("row", b.mul(of.tile, b.index(shape.rows)));
+    RowTask at{b.named("batch", of.batch), b.named("head", of.head), row,
+               b.named("count", b.min(b.sub(b.dim(inside, rows), row),
+                                      b.index(shape.rows)))};
+    Value block = b.alloca(shape.tile(columns));
+    b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
+    if (!isShard) {
+      block = b.alloca(shape.rowVector());
+      b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
+    }
+    storeRows(b, block, inside, at);
+  });
+}
+
 void Lowering::lower(ring::ZeroOp op) {
   TileBuilder builder(op.getLoc(), op);
-  Value zero = op.getInto();
-  if (tables.contains(zero) || !hasHeads(zero)) {
+  if (Value zero = op.getInto(); tables.contains(zero) || !hasHeads(zero))
     launchZeros(builder, zero);
-    op.erase();
-    return;
-  }
-  Shape shape = rowShapeOf(zero);
-  int64_t columns = shape.padded(dimOf(zero));
-  Value gradient;
-  Operands operands;
-  operands.write(gradient, "gradient", zero);
-  launch(builder, "zero", numRowTasks(builder, zero, shape), {}, operands,
-         [&](TileBuilder &b, Value task) {
-           RowTask at = decodeRowTask(b, task, gradient, shape);
-           Value block = b.alloca(shape.tile(columns));
-           b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
-           storeRows(b, block, gradient, at);
-         });
+  else
+    launchZero(builder, zero);
   op.erase();
+}
+
+/// Heads that a rank only has room for are computed from by nothing, but read
+/// in whole tiles, so they are made zeros.
+void Lowering::clearRoom(ring::TransferOpInterface start) {
+  auto members = static_cast<int64_t>(start.getMembers());
+  auto headsOf = [](Value tensor) {
+    auto type = cast<MemRefType>(tensor.getType());
+    return type.getDimSize(ring::headsDimOf(type));
+  };
+  for (auto [sent, into] :
+       llvm::zip_equal(start.getTensors(), start.getInto())) {
+    int64_t all = headsOf(sent), most = headsOf(into);
+    if (all >= most * members || members % all == 0)
+      continue;
+    TileBuilder builder(start.getLoc(), start);
+    Value place = builder.rem(start.getOwner(), builder.index(members));
+    Value end =
+        builder.mul(builder.add(place, builder.index(1)), builder.index(most));
+    Value hasRoom = builder.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, end,
+                                                builder.index(all));
+    auto ifOp = builder.make<scf::IfOp>(hasRoom, /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(ifOp.thenBlock());
+    launchZero(builder, into);
+  }
 }
 
 void Lowering::lower(ring::DeltaOp op) {

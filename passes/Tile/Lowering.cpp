@@ -183,6 +183,10 @@ LogicalResult Lowering::run() {
   });
   if (result.wasInterrupted())
     return failure();
+  program.walk([&](ring::TransferOpInterface start) {
+    if (start.getRoute() == ring::Route::ToHeads)
+      clearRoom(start);
+  });
   for (Operation *op : steps)
     if (auto attend = dyn_cast<ring::AttendLikeOpInterface>(op))
       captureOffsets(attend);

@@ -108,6 +108,8 @@ private:
                   const mlir::Value &inside, const Operands &operands,
                   RowBody body);
   void launchZeros(TileBuilder &builder, mlir::Value table);
+  void launchZero(TileBuilder &builder, mlir::Value zero);
+  void clearRoom(ring::TransferOpInterface start);
 
   /// The gradients of captured tables that attends add to: what their tasks add
   /// to, beside the gradient; null where that alone will do.

@@ -40,8 +40,18 @@ def test_bytes_by_axis():
     hop = 2 * 512 * 2 * 64 * 2
     assert all(rank["bytes_sent_by_axis"] == [hop, 2 * 3 * hop] for rank in plan.ranks)
     assert "| on [0]" in plan.why
-    chosen = burst.explain((1, 6, 4096, 64), sequence=burst.Sequence(ranks=4))
-    assert "x ulysses: shards 6 query heads over 4 ranks" in chosen.why
+    chosen = burst.explain((1, 2, 4096, 64), sequence=burst.Sequence(ranks=4))
+    assert "x ulysses: shards 2 query heads over 4 ranks" in chosen.why
+
+
+def test_heads_that_ranks_do_not_divide():
+    # Two, two, two and none: three ranks get two heads of q, k and v and give them back.
+    plan = burst.explain((1, 6, 4096, 64), dtype=torch.bfloat16, strategy="ulysses",
+                         sequence=burst.Sequence(ranks=4))
+    shard, head = 1024, 64 * 2
+    goes, comes = 3 * head, head + 4
+    assert [rank["bytes_sent"] for rank in plan.ranks] == [
+        shard * ((6 - own) * goes + own * 3 * comes) for own in (2, 2, 2, 0)]
 
 
 # A hop of 64 KiB takes 2 ms, a tile of 128 x 128 pairs and a head of 64 1 ms.

@@ -47,6 +47,7 @@ CASES = [
     (4, "zigzag", "ring_q", causal, (45, 45)),
     (2, "zigzag", "ulysses", causal, (45, 45)),
     (2, "striped", "ulysses in 2 chunks", causal, (45, 45)),
+    (3, "zigzag", "ulysses", causal, (45, 45)), # heads that they do not divide
     (2, "contiguous", "auto", causal, (20, 33)),
     (4, "zigzag", "double_ring_kv", documents, (45, 45), 2),
     (4, "contiguous", "ulysses on [1], ring_q on [0]", causal, (45, 45), 2),

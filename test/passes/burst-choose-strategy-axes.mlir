@@ -115,8 +115,8 @@ func.func @heads(%q: !q) -> (!q, !l) {
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=heads | bytes=6400, bytes_axis_0=0, bytes_axis_1=3840, bytes_axis_2=2560, compute_us=0.0, exposed_us=70.1, hidden_us=0.0, peak_bytes=4608, strategy=direct_q}}
   // expected-remark @below {{[Passed] chosen | Category:strategy | Function=heads | bytes=5120, bytes_axis_0=0, bytes_axis_1=3072, bytes_axis_2=2048, compute_us=0.0, exposed_us=14.1, hidden_us=0.0, peak_bytes=7296, strategy=all_gather}}
   // expected-remark @below {{[Analysis] alternative | Category:strategy | Function=heads | bytes=6400, bytes_axis_0=0, bytes_axis_1=3840, bytes_axis_2=2560, compute_us=0.0, exposed_us=64.1, hidden_us=0.0, peak_bytes=10496, strategy=gather_q}}
-  // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=heads | Reason="shards 8 query heads over 6 ranks, which do not divide them", strategy="ulysses on [2]"}}
-  // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=heads | Reason="shards 8 query heads over 12 ranks, which do not divide them", strategy=ulysses}}
+  // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=heads | Reason="shards 8 query heads and 8 key heads over 6 ranks, 2 of them by the clause 'heads', and divides them unevenly only without that", strategy="ulysses on [2]"}}
+  // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=heads | Reason="shards 8 query heads and 8 key heads over 12 ranks, 2 of them by the clause 'heads', and divides them unevenly only without that", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1, 2], contiguous> heads <@mesh[0]>
       : (!q, !q, !q) -> (!q, !l)
   return %o, %lse : !q, !l

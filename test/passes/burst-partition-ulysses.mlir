@@ -87,26 +87,78 @@ func.func @shared(%q: !q, %k: !k, %o: !q, %l: !l) -> (!q, !k, !k) {
 // -----
 
 shard.grid @mesh(shape = 8)
-!q = tensor<1x48x24x16xf32>
-!k = tensor<1x48x12x16xf32>
+!q = tensor<1x48x28x16xf32>
+!k = tensor<1x48x4x16xf32>
 
 func.func @refused(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 12 key heads over 8 ranks, which neither divide them nor are divided by them; shard the sequence over two axes of the grid, the last one of 4 ranks, and pin ulysses on that and a ring on the other}}
+  // expected-error @below {{pins the strategy ulysses, which shares each of 4 key heads among 2 ranks, which do not divide its 7 query heads; shard the sequence over two axes of the grid, the last one of 4 ranks, and pin ulysses on that and a ring on the other}}
   %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
-      : (!q, !k, !k) -> (!q, tensor<1x24x48xf32>)
+      : (!q, !k, !k) -> (!q, tensor<1x28x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 6)
+!q = tensor<1x48x3x16xf32>
+
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards 3 query heads over 6 ranks, of which each needs one of its own; shard the sequence over two axes of the grid, the last one of 3 ranks, and pin ulysses on that and a ring on the other}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, tensor<1x3x48xf32>)
   return %o : !q
 }
 
 // -----
 
 shard.grid @mesh(shape = 3)
-!q = tensor<1x48x8x16xf32>
-!k = tensor<1x48x4x16xf32>
+!q = tensor<1x48x1x16xf32>
 
-func.func @refused(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 8 query heads over 3 ranks, which do not divide them; pin another strategy}}
-  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
-      : (!q, !k, !k) -> (!q, tensor<1x8x48xf32>)
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards 1 query heads over 3 ranks, of which each needs one of its own; pin another strategy}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, tensor<1x1x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 2x3)
+!q = tensor<1x48x8x16xf32>
+
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards 8 query heads and 8 key heads over 6 ranks, 2 of them by the clause 'heads', and divides them unevenly only without that; pin another strategy}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+// Heads that ranks do not divide, beside others: a tensor has one number of them.
+shard.grid @mesh(shape = 4)
+!q = tensor<1x48x6x16xf32>
+!k = tensor<1x48x3x16xf32>
+!l = tensor<1x6x48xf32>
+
+func.func @refused(%q: !q, %k: !k) -> (!q, !q) {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, !l)
+  // expected-error @below {{shards 6 query heads and 3 key heads over 4 ranks, another attention of its function other ones, and they do not divide all of them; put each into a function of its own}}
+  %p, %lsf = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !k, !k) -> (!q, !l)
+  return %o, %p : !q, !q
+}
+
+// -----
+
+shard.grid @mesh(shape = 3)
+!q = tensor<1x48x8x16xf32>
+
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which need as many heads on each rank, and 3 ranks do not divide them; pin ulysses without chunks}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
   return %o : !q
 }
 

@@ -559,9 +559,8 @@ void Interpreter::exchange(const Transfer &from, const Transfer &to,
   int64_t headsDim = source.headsDim();
   bool toHeads = op.getRoute() == ring::Route::ToHeads;
   // Cut out along one of the dimensions, place along the other one.
-  int64_t heads = toHeads ? target.shape[headsDim] : source.shape[headsDim];
-  int64_t allOfThem = toHeads ? source.shape[headsDim] : target.shape[headsDim];
-  int64_t first = (toHeads ? to : from).place * allOfThem / members;
+  auto [first, heads] =
+      headsInBetween(op, source, target, (toHeads ? to : from).place);
   std::vector<int64_t> ofPart = rowsFrom(first, heads),
                        allHeads = rowsFrom(0, heads);
   const Transfer &outside = toHeads ? from : to;
@@ -571,7 +570,8 @@ void Interpreter::exchange(const Transfer &from, const Transfer &to,
   std::vector<int64_t> ofShard =
       rowsFrom(0, static_cast<int64_t>(inGroup.size()));
   auto shape = source.shape;
-  shape[toHeads ? headsDim : dim] = toHeads ? heads : ofShard.size();
+  shape[toHeads ? headsDim : dim] =
+      toHeads ? target.shape[headsDim] : ofShard.size();
   Tensor part(shape, source.element);
   poison(part);
   if (toHeads) {

@@ -161,6 +161,29 @@ PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
   return classOf(bounds->result(0), bounds->result(1));
 }
 
+std::string Classifier::checkRoom(const AttendInputs &inputs, int64_t heads) {
+  if (heads >= inputs.numHeads)
+    return "";
+  bool isKept = inputs.mask->empty() || inputs.bounds->empty();
+  if (!isKept && inputs.queryExtent != 0 && inputs.keyExtent != 0) {
+    std::optional<RegionEvaluator> &bounds = entryOf(inputs).bounds;
+    if (!bounds)
+      bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
+    std::array<Scalar, 10> box = boxOf(inputs, Segment(), Segment());
+    box[2].i = heads;
+    box[4].i = box[6].i = 0;
+    box[5].i = inputs.queryExtent;
+    box[7].i = inputs.keyExtent;
+    isKept = !bounds || !bounds->evaluate(box) || bounds->result(0).i != 0;
+  }
+  if (!isKept)
+    return "";
+  return llvm::formatv(
+      "may attend heads {0} to {1}, of {0}: its mask must rule "
+      "them out",
+      heads, inputs.numHeads - 1);
+}
+
 void Classifier::classifyRow(const AttendInputs &inputs, int64_t queryOwner) {
   if (inputs.mask->empty() || inputs.bounds->empty())
     return;

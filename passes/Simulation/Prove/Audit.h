@@ -64,6 +64,10 @@ public:
   PairMask needed(const AttendInputs &inputs, int64_t queryOwner,
                   int64_t owner);
 
+  /// Why heads from `heads` on, which ranks only have room for, may be
+  /// attended; empty where the bounds rule them out.
+  std::string checkRoom(const AttendInputs &inputs, int64_t heads);
+
 private:
   struct Entry {
     std::optional<RegionEvaluator> bounds;

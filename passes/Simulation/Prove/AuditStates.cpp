@@ -117,7 +117,13 @@ std::string Auditor::checkOffsets(const AttendInputs &inputs) {
     message =
         check("head", sharding.headPartOf(inputs.rank), sharding.numHeadParts(),
               query[2], inputs.firstHead, inputs.numHeads);
-  return message;
+  if (!message.empty())
+    return message;
+  HeadChunk chunk = chunkOf(inputs.query->argument);
+  Value argument = program.getArgument(chunk.argument);
+  return classifier.checkRoom(
+      inputs, cast<RankedTensorType>(argument.getType()).getDimSize(2) /
+                  chunk.count * sharding.heads.size);
 }
 
 std::string Auditor::checkQuery(const AttendInputs &inputs) {

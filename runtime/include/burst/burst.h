@@ -706,14 +706,13 @@ typedef struct burst_axis {
                 short sequences: it holds all of them); gather_q: each rank
                 gathers queries and attends its own keys, states return to their
                 owners (decode: a few queries, a long cache); ulysses: an
-                all-to-all shards heads in place of the sequence, which the
-                ranks must divide; alone, or along the last axes around another
-                strategy: "ulysses on [1], ring_kv on [0]"; a part of the heads
-                at a time: "ulysses in 4 chunks" (less memory, and one is
-                exchanged while another is computed); ring_scores: a
-                baseline without online softmax, never chosen; its backward pass
-                makes the probabilities of the forward pass anew, of lse, and
-                takes no softcap
+                all-to-all shards heads in place of the sequence (which numbers
+                of them: docs/how-to.md); alone, or along the last axes around
+                another strategy: "ulysses on [1], ring_kv on [0]"; a part of
+   the heads at a time: "ulysses in 4 chunks" (less memory, and one is exchanged
+   while another is computed); ring_scores: a baseline without online softmax,
+   never chosen; its backward pass makes the probabilities of the forward pass
+   anew, of lse, and takes no softcap
 
    What names take are tables: ids of i32, others of the type of lse. A mask or
    a score has each name that takes one at most once.

@@ -153,20 +153,15 @@ static void list_gather(listing *listing) {
 }
 
 // Of the heads of a tensor of an all-to-all, those of the rank at a place.
-typedef struct heads {
-  int64_t first, count;
-} heads;
-
-// Those that are fewer than ranks, several share.
-static heads heads_of_part(const listing *listing, int64_t tensor,
-                           int64_t place) {
+static burst_heads heads_of_part(const listing *listing, int64_t tensor,
+                                 int64_t place) {
   const burst_transfer *transfer = listing->transfer;
   const burst_sharded *sends = &transfer->sends[tensor],
                       *receives = &transfer->receives[tensor];
   bool to_heads = transfer->route == BURST_TO_HEADS;
-  int64_t all = burst_sharded_heads(to_heads ? sends : receives);
-  return (heads){place * all / transfer->num_ranks,
-                 burst_sharded_heads(to_heads ? receives : sends)};
+  return burst_heads_of(place, transfer->num_ranks,
+                        burst_sharded_heads(to_heads ? sends : receives),
+                        burst_sharded_heads(to_heads ? receives : sends));
 }
 
 // What goes to the rank at place `peer`, or comes from it. Of tensors that are
@@ -184,7 +179,8 @@ static void list_part(listing *listing, int64_t peer, bool receives) {
   const burst_sharded *tensors =
       receives ? transfer->receives : transfer->sends;
   for (int64_t i = 0; i < transfer->num_tensors; ++i) {
-    heads part = heads_of_part(listing, i, peer);
+    // The heads are those of the rank that has them in between.
+    burst_heads part = heads_of_part(listing, i, is_of_shard ? peer : place);
     int64_t row = 0;
     for (int64_t s = 0; s < transfer->num_segments; ++s) {
       burst_segment rows = listing->segments[s];

@@ -438,9 +438,9 @@ func.func @start_c6(%q: tensor<1x128x8x64xf32>, %x: tensor<8x2xf32>, %n: index, 
 shard.grid @cp(shape = 16)
 
 func.func @start_c6(%q: tensor<1x128x6x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
-  // expected-error @below {{shards 6 heads over 16 ranks, which neither divide them nor are divided by them}}
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x2048x6x64xf32>' for 'tensor<1x128x6x64xf32>'}}
   %t = ring.start %q dims [1] of <zigzag over 16>[%n] extent %n all_to_all heads over 16 channel <@cp, 0>
-      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x2048x1x64xf32>>
+      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x2048x6x64xf32>>
   return
 }
 
@@ -449,9 +449,34 @@ func.func @start_c6(%q: tensor<1x128x6x64xf32>, %x: tensor<8x2xf32>, %n: index, 
 shard.grid @cp(shape = 16)
 
 func.func @start_c6(%q: tensor<1x128x0x64xf32>, %x: tensor<8x2xf32>, %n: index, %moves: tensor<4x4x2xi1>) {
-  // expected-error @below {{shards 0 heads over 16 ranks, which neither divide them nor are divided by them}}
+  // expected-error @below {{exchanges tensors with heads, got: 'tensor<1x128x0x64xf32>'}}
   %t = ring.start %q dims [1] of <zigzag over 16>[%n] extent %n all_to_all heads over 16 channel <@cp, 0>
       : (tensor<1x128x0x64xf32>) -> !ring.token<tensor<1x2048x1x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+// Two heads of each of four ranks are enough for five, one of each is not.
+func.func @start_c6(%q: tensor<1x128x5x64xf32>, %n: index) {
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<1x128x5x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x512x1x64xf32>' for 'tensor<1x128x5x64xf32>'}}
+  %u = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<1x128x5x64xf32>) -> !ring.token<tensor<1x512x1x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @start_c6(%o: tensor<1x512x1x64xf32>, %n: index) {
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x128x2x64xf32>' for 'tensor<1x512x1x64xf32>'}}
+  %t = ring.start %o dims [1] of <zigzag over 4>[%n] extent %n all_to_all sequence over 4 channel <@cp, 0>
+      : (tensor<1x512x1x64xf32>) -> !ring.token<tensor<1x128x2x64xf32>>
   return
 }
 

@@ -258,6 +258,21 @@ TEST(Attention, chunksOfHeads) {
   expectBackwardRuns(attention, 0, 0, {"ulysses in 2 chunks", "ulysses"});
 }
 
+TEST(Attention, unevenHeads) {
+  burst_attention attention = smallAttention();
+  const burst_axis grid[] = {{3, "zigzag", nullptr}};
+  attention.axes = grid;
+  attention.num_axes = 1;
+  attention.score = "alibi";
+  attention.query_heads = 8;
+  attention.strategy = "ulysses";
+  for (int64_t keyHeads : {8, 4, 1}) {
+    attention.key_heads = keyHeads;
+    expectRuns(attention);
+    expectBackwardRuns(attention, 0, 0, {"ulysses", "ulysses"});
+  }
+}
+
 TEST(Attention, moreGradients) {
   burst_attention attention = smallAttention();
   attention.lse_gradient = 0;

@@ -67,6 +67,7 @@ private:
                       const Trial::Attention &attention);
   void compareTraffic();
   void compareWithLeast();
+  int64_t movedHeads(int64_t heads, int64_t most, int64_t positions);
   void takeExchanged(std::map<int, int64_t> &sent);
   int64_t travelNested(const std::vector<bool> &kept, int64_t outerStep,
                        int64_t innerStep, bool movesQueries);
@@ -307,6 +308,24 @@ int64_t Check::leastTravel(const Trial::Attention &attention, StringRef name) {
                   travel(kept, back, back, movesQueries));
 }
 
+/// Heads times positions that an all-to-all sends: all but what stays where it
+/// is, of `heads` heads, of which a rank has `most` in between, or fewer.
+int64_t Check::movedHeads(int64_t heads, int64_t most, int64_t positions) {
+  const oracle::Sizes &s = problem.sizes;
+  Layout whole = many.attentions.front().op.getSequence()->getLayout(
+      problem.ranks * problem.members);
+  if (problem.areHeadsEven()) // also over other axes
+    return s.batch * heads * positions / problem.members *
+           (problem.members - 1);
+  int64_t staying = 0;
+  for (int64_t owner = 0; owner < whole.parts; ++owner) {
+    int64_t first = owner % problem.members * most;
+    staying += whole.count(owner, positions) *
+               std::clamp<int64_t>(heads - first, 0, most);
+  }
+  return s.batch * (heads * positions - staying);
+}
+
 /// Takes what all-to-alls send out of what was sent: of each tensor that they
 /// exchange all but what stays where it is, whatever the mask.
 void Check::takeExchanged(std::map<int, int64_t> &sent) {
@@ -316,8 +335,11 @@ void Check::takeExchanged(std::map<int, int64_t> &sent) {
   Type element = many.attentions.front().element;
   int64_t width = elementBytes(element), state = element.isF64() ? 8 : 4;
   // Of a key head that ranks share, each has a copy.
-  int64_t keys = s.batch * problem.keyHeadCopies() * s.keys;
-  int64_t queries = s.batch * s.queryHeads * s.queries;
+  int64_t keys = movedHeads(problem.sharesKeyHeads() ? problem.keyHeadCopies()
+                                                     : s.keyHeads,
+                            problem.keyHeadsOfRank(), s.keys);
+  int64_t queries =
+      movedHeads(s.queryHeads, problem.queryHeadsOfRank(), s.queries);
   const std::pair<int, int64_t> exchanged[] = {
       {0, queries * s.queryDim * width},
       {1, keys * s.queryDim * width},
@@ -325,8 +347,7 @@ void Check::takeExchanged(std::map<int, int64_t> &sent) {
       {madeFor(0, Made::Out), queries * s.valueDim * width},
       {madeFor(0, Made::Lse), queries * state},
       {madeFor(0, Made::MaxScores), queries * state}};
-  for (auto [number, bytes] : exchanged) {
-    int64_t once = bytes / problem.members * (problem.members - 1);
+  for (auto [number, once] : exchanged) {
     if (number >= 0) {
       sent[number] -= once;
       continue;
@@ -353,7 +374,8 @@ void Check::compareWithLeast() {
     bool movesQueries = name.ends_with("_q");
     int64_t most =
         (movesQueries ? sizes.queries : sizes.keys) * (problem.ranks - 1);
-    bool hasMask = !attention.problem.masks.empty();
+    // One keeps heads that there are, of those that ranks have room for.
+    bool hasMask = !attention.problem.masks.empty() || !problem.areHeadsEven();
     least[movesQueries] +=
         hasMask && problem.drop ? leastTravel(attention, name) : most;
     all[movesQueries] += most;
@@ -366,7 +388,7 @@ void Check::compareWithLeast() {
   Type element = many.attentions.front().element;
   int64_t width = elementBytes(element), state = element.isF64() ? 8 : 4;
   int64_t keys = sizes.batch * problem.keyHeadCopies();
-  int64_t queries = sizes.batch * sizes.queryHeads;
+  int64_t queries = sizes.batch * problem.queryHeadCopies();
   struct Moved {
     int number;
     bool withQueries;

@@ -114,6 +114,18 @@ void Drawing::drawMembers() {
   problem.members =
       problem.isGrid() ? 2 : dice.pick({2, 2, 3, 4}); // of many ranks
   int64_t group = s.queryHeads / s.keyHeads;
+  if (!problem.isGrid() && dice.chance(40)) {
+    // Heads that ranks do not divide.
+    if (problem.members < 4 && dice.chance(50))
+      s.keyHeads = problem.members + 1;
+    s.queryHeads = group * s.keyHeads;
+    bool hasOwn =
+        s.queryHeads > problem.members || problem.members % s.queryHeads != 0;
+    bool isShared = s.keyHeads != 1 && problem.sharesKeyHeads() &&
+                    s.queryHeads % problem.members != 0;
+    if (hasOwn && !isShared)
+      return;
+  }
   int64_t keyHeads = s.keyHeads / problem.headParts; // of a part
   bool isShared = dice.chance(40) && problem.members % keyHeads == 0;
   if (isShared)

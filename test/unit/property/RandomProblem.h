@@ -42,9 +42,34 @@ struct RandomProblem {
   int64_t innerRanks = 0;
 
   bool isGrid() const { return headParts * batchParts > 1; }
-  /// Key heads, each as often as ranks that differ in their heads have it.
+  /// Whether ranks that differ in their heads share those of keys.
+  bool sharesKeyHeads() const {
+    int64_t ranks = headParts * members;
+    return sizes.keyHeads < ranks && ranks % sizes.keyHeads == 0;
+  }
+  /// Whether each of these ranks has as many heads.
+  bool areHeadsEven() const {
+    int64_t ranks = headParts * members;
+    return sizes.queryHeads % ranks == 0 &&
+           (sharesKeyHeads() || sizes.keyHeads % ranks == 0);
+  }
+  /// How many heads such a rank has room for; the last ones may have fewer.
+  int64_t keyHeadsOfRank() const {
+    int64_t ranks = headParts * members;
+    return (sizes.keyHeads + ranks - 1) / ranks;
+  }
+  int64_t queryHeadsOfRank() const {
+    int64_t ranks = headParts * members;
+    return areHeadsEven() || sharesKeyHeads()
+               ? (sizes.queryHeads + ranks - 1) / ranks
+               : keyHeadsOfRank() * (sizes.queryHeads / sizes.keyHeads);
+  }
+  /// Of all these ranks, also what they only have room for.
   int64_t keyHeadCopies() const {
-    return std::max(sizes.keyHeads, headParts * members);
+    return keyHeadsOfRank() * headParts * members;
+  }
+  int64_t queryHeadCopies() const {
+    return queryHeadsOfRank() * headParts * members;
   }
 
   /// The module, its sequence sharded over so many ranks, or all of it on one.

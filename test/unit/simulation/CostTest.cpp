@@ -232,28 +232,29 @@ public:
   PlannedCost(MLIRContext &context, const Problem &problem,
               const NamedMask &mask, Order order)
       : problem(problem), isDouble(problem.element == "f64"),
-        workload({problem.batch, problem.queries, problem.keys,
-                  problem.heads / problem.members,
-                  std::max<int64_t>(1, problem.keyHeads / problem.members),
-                  problem.dim, problem.valueDim},
-                 isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
-                 {order, 1, problem.parts},
-                 [&](const Segment &q, const Segment &k) {
-                   return mask.keeps
-                              ? count(mask, problem.keys - problem.queries, q,
-                                      k)
-                              : Kept{};
-                 }),
+        workload(
+            {problem.batch, problem.queries, problem.keys,
+             headsOfRank(problem.heads, problem.keyHeads, problem.members)
+                 .query,
+             headsOfRank(problem.heads, problem.keyHeads, problem.members).key,
+             problem.dim, problem.valueDim},
+            isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
+            {order, 1, problem.parts},
+            [&](const Segment &q, const Segment &k) {
+              return mask.keeps
+                         ? count(mask, problem.keys - problem.queries, q, k)
+                         : Kept{};
+            }),
         cost(estimateOf(problem, workload)) {
     HeadChunks chunks{problem.chunks, problem.heads == problem.keyHeads, 0};
     Workload chunk = chunkOf(workload, chunks);
     cost.buffers =
         buffersInChunks(estimateOf(problem, chunk).buffers, workload, chunks);
     if (problem.members > 1)
-      cost += estimateExchange(
-          workload, {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
-          /*hasLseGradient=*/false, problem.keyHeads < problem.members, {},
-          chunks);
+      cost +=
+          estimateExchange(workload, {problem.heads, problem.keyHeads},
+                           {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
+                           /*hasLseGradient=*/false, {}, chunks);
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -398,7 +399,7 @@ TEST(CostTest, BytesAreThoseOfThePlan) {
             }
 }
 
-/// Of eight heads, which so many members exchange.
+/// Of eight heads, which so many members exchange, evenly or not.
 static Problem exchanged(int64_t members, int64_t keyHeads,
                          const char *element) {
   Problem problem;
@@ -426,6 +427,26 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
           if (direction.forward == StringRef("ring_scores"))
             continue;
           Problem problem = exchanged(members, keyHeads, element);
+          problem.forward = direction.forward;
+          problem.backward = direction.backward;
+          problem.parts = parts;
+          SCOPED_TRACE(problem.describe());
+          PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
+        }
+}
+
+// Of eight query heads three ranks have room for 3 where they have keys of
+// their own or share one, and for 4 where two of them share one of 4: 3, 3, 2,
+// and 4, 4, 0. What they only have room for is stored, and travels on rings.
+TEST(CostTest, BytesOfUnevenHeadsAreThoseOfThePlan) {
+  auto context = makeContext();
+  for (int64_t keyHeads : {8, 4, 1})
+    for (int64_t parts : {1, 2, 4})
+      for (const char *element : {"bf16", "f64"})
+        for (Direction direction : directions) {
+          if (direction.forward == StringRef("ring_scores"))
+            continue;
+          Problem problem = exchanged(/*members=*/3, keyHeads, element);
           problem.forward = direction.forward;
           problem.backward = direction.backward;
           problem.parts = parts;
@@ -615,9 +636,9 @@ TEST(CostTest, BytesAlongAxesAddUp) {
     EXPECT_NEAR(shareOfNodes(strategy), 4.0 / 7, 1e-9);
   for (StringRef strategy : {"double_ring_kv", "double_ring_q"})
     EXPECT_NEAR(shareOfNodes(strategy), 1.0 / 7, 1e-9);
-  Estimate exchange = estimateExchange(workload, {{3, 2}, {4, 2}},
-                                       /*hasLseGradient=*/false,
-                                       /*sharesHeads=*/false, {});
+  Estimate exchange = estimateExchange(
+      workload, {4 * workload.sizes.queryHeads, 4 * workload.sizes.keyHeads},
+      {{3, 2}, {4, 2}}, /*hasLseGradient=*/false, {});
   EXPECT_NEAR(exchange.bytesAlong(3), exchange.bytes * 2 / 3, 1e-6);
   EXPECT_NEAR(exchange.bytesAlong(4), exchange.bytes / 3, 1e-6);
   Estimate both = estimate(workload, "ring_kv", {});

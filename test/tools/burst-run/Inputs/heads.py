@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs whose heads go in chunks, each compared with the oracle:
-head_chunks.py FOLDER BURST_RUN. BURST_SEED and BURST_COUNT choose others; one that fails is left in the
-folder."""
+"""Random programs whose heads are exchanged, in chunks or unevenly, each compared with the oracle:
+heads.py chunks|uneven FOLDER BURST_RUN. BURST_SEED and BURST_COUNT choose others; one that fails is
+left in the folder."""
 
 import os
 import pathlib
@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 
-def draw(dice):
-    """A program, and what burst-run takes to run it."""
+def draw_chunks(dice):
+    """Ranks, heads of queries and keys, and a strategy."""
     chunks, ranks = dice.choice([2, 3, 4, 8]), dice.choice([1, 2, 3, 4])
     if dice.random() < 0.5: # chunks have keys of their own
         heads = key_heads = ranks * chunks * dice.choice([1, 2])
@@ -20,6 +20,25 @@ def draw(dice):
         if key_heads % ranks and ranks % key_heads:
             key_heads = 1
         heads = key_heads * chunks * ranks
+    return str(ranks), heads, key_heads, f"ulysses in {chunks} chunks"
+
+
+def draw_uneven(dice):
+    """As draw_chunks: heads of which some ranks have fewer than others, or none."""
+    ranks = dice.choice([2, 3, 4, 5])
+    key_heads = dice.choice([1, *(n for n in range(2, 10) if n % ranks and ranks % n)])
+    heads = key_heads * dice.choice([1, 2, 3])
+    if key_heads == 1:
+        heads = dice.choice([n for n in range(2, 12) if n % ranks and ranks % n])
+    if dice.random() < 0.5:
+        return str(ranks), heads, key_heads, "ulysses"
+    rest = dice.choice(["ring_kv", "ring_q", "all_gather", "gather_q", "direct_kv", "bi_ring_q"])
+    return f"2x{ranks}", heads, key_heads, f"ulysses on [1], {rest} on [0]"
+
+
+def draw(dice, of):
+    """A program, and what burst-run takes to run it."""
+    shape, heads, key_heads, strategy = of(dice)
     length = dice.choice([17, 33, 64])
     keys = length if dice.random() < 0.7 else 40
     batch, dim = dice.choice([1, 2]), dice.choice([16, 32])
@@ -39,7 +58,7 @@ def draw(dice):
     gradients = has_slopes and is_backward and dice.random() < 0.6
     clauses = "mask causal " if length == keys and dice.random() < 0.5 else ""
     clauses += f"score alibi(%slopes : {slopes}) " if has_slopes else ""
-    clauses += f"sequence <@g, {order}> strategy <ulysses in {chunks} chunks>"
+    clauses += f"sequence <@g, {order}> strategy <{strategy}>"
     arguments = f"%q: {q}, %k: {k}, %v: {k}"
     arguments += f", %slopes: {slopes}" if has_slopes else ""
     arguments += f", %do: {q}" if is_backward else ""
@@ -59,19 +78,20 @@ def draw(dice):
     names, types = (", ".join(x[i] for x in results) for i in (0, 1))
     options = [f"--extents={length},{keys}"] if is_open else []
     options += dice.choice([[], [], ["--without=overlap"], ["--interpret"]])
-    return (f"shard.grid @g(shape = {ranks})\nfunc.func @f({arguments}) -> ({types}) {{\n{body}"
+    return (f"shard.grid @g(shape = {shape})\nfunc.func @f({arguments}) -> ({types}) {{\n{body}"
             f"  return {names} : {types}\n}}\n", options)
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    of = {"chunks": draw_chunks, "uneven": draw_uneven}[sys.argv[1]]
+    folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     first, count = (int(os.environ.get(f"BURST_{x}", y)) for x, y in (("SEED", 1), ("COUNT", 16)))
     for seed in range(first, first + count):
-        text, options = draw(random.Random(seed))
+        text, options = draw(random.Random(seed), of)
         program = folder / f"{seed}.mlir"
         program.write_text(text)
-        command = [sys.argv[2], str(program), "--check", *options]
+        command = [sys.argv[3], str(program), "--check", *options]
         found = subprocess.run(command, capture_output=True, text=True)
         assert found.returncode == 0 and ": ok" in found.stdout, (command, found)
         program.unlink()
