@@ -29,7 +29,6 @@ private:
   LogicalResult checkOp(Operation &op);
   LogicalResult checkAttention(AttentionInterface op);
   LogicalResult checkReturn(func::ReturnOp op);
-  LogicalResult checkHeads();
   LogicalResult assign(AttentionInterface op, Value tensor);
 
   Value extent(OpBuilder &builder, ArrayRef<Sharded> tensors, int64_t size);
@@ -44,7 +43,7 @@ private:
     Value extent;
   };
   Arguments shardArguments(OpBuilder &builder, ArrayRef<Sharded> tensors,
-                           Value extent, int64_t size, HeadsOfRank heads);
+                           Value extent, int64_t size, HeadsOfRank ofRank);
   void unshard(OpBuilder &builder, const Arguments &arguments);
   Value shard(OpBuilder &builder, Value global, int64_t dim);
   ring::StartOp startAllToAll(OpBuilder &builder, ring::Route route,
@@ -244,30 +243,6 @@ LogicalResult Partitioner::checkOp(Operation &op) {
          << "sharding rule; do it before or behind the call";
 }
 
-/// A tensor of which ranks have uneven parts has the same ones wherever it
-/// attends.
-LogicalResult Partitioner::checkHeads() {
-  if (attentions.empty())
-    return success();
-  int64_t ranks = numParts(function, inside.heads);
-  auto ofRank = [&](const auto &attention) {
-    return headsOfRank(attention.second.queryHeads, attention.second.keyHeads,
-                       ranks);
-  };
-  HeadsOfRank first = ofRank(attentions.front());
-  for (const auto &attention : attentions) {
-    HeadsOfRank own = ofRank(attention);
-    if (own == first || (own.areEven && first.areEven))
-      continue;
-    return attention.first->emitOpError("shards ")
-           << attention.second.queryHeads << " query heads and "
-           << attention.second.keyHeads << " key heads over " << ranks
-           << " ranks, another attention of its function other ones, and they "
-           << "do not divide all of them; put each into a function of its own";
-  }
-  return success();
-}
-
 LogicalResult Partitioner::check() {
   if (!function.getBody().hasOneBlock())
     return function.emitOpError("has attention and several blocks; it must "
@@ -275,16 +250,19 @@ LogicalResult Partitioner::check() {
   for (Operation &op : function.getBody().front())
     if (failed(checkOp(op)))
       return failure();
+  auto ops = llvm::map_to_vector(
+      attentions, [](const auto &attention) { return attention.first; });
+  int64_t ranks = numParts(function, inside.heads);
+  if (std::string why = whyNoHeadsTogether(ops, ranks); !why.empty())
+    return ops.back()->emitOpError("shards heads over ")
+           << ranks << " ranks, and " << why << "; pin another strategy than "
+           << exchangeName << ", or put each into a function of its own";
   if (inside.chunks != 1) {
-    auto ops = llvm::map_to_vector(
-        attentions, [](const auto &attention) { return attention.first; });
     if (std::string why = whyNoChunksTogether(ops); !why.empty())
       return ops.front()->emitOpError("exchanges heads in chunks, and ")
              << why << "; pin ulysses without chunks, or put them into "
              << "functions of their own";
   }
-  if (failed(checkHeads()))
-    return failure();
   std::optional<SymbolTable::UseRange> uses =
       SymbolTable::getSymbolUses(function, function->getParentOp());
   if (uses && !uses->empty())

@@ -278,8 +278,8 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
 
     Refused, at the op: an attention without a sequence, several grids in one
     function, an argument in two roles, heads or batches that the ranks of these
-    clauses do not divide, axes on which a strategy cannot work, and any op that stands between the function's
-    boundary and the attention (constants for captures may).
+    clauses do not divide, axes on which a strategy cannot work, and any op that stands
+    between the function's boundary and the attention (constants for captures may).
 
     Needs nothing. Leaves functions with `ring.grid`.
   }];

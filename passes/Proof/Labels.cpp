@@ -135,7 +135,8 @@ int64_t Labels::headsOfArgument(int number) const {
 bool Labels::isOfChunk(const Label &query, const Label &other,
                        bool isOfKeys) const {
   if (!isOfKeys)
-    return areOfOneChunk(query.tensor, other.tensor);
+    return areOfOneChunk(query.tensor, other.tensor) &&
+           headsOfArgument(query.tensor) == headsOfArgument(other.tensor);
   return mayMeetKeys(
       query.tensor, headsOfArgument(chunkOf(query.tensor).argument),
       other.tensor, headsOfArgument(chunkOf(other.tensor).argument));
@@ -708,6 +709,16 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
     fail(op, "queries and keys of different chunks of heads");
     return -1;
   }
+  auto doMeet = [&](int argument, Value shard) {
+    return doHeadsMeet(headsOfArgument(query), headsOf(op.getQuery()),
+                       headsOfArgument(argument), headsOf(shard),
+                       ring::shardingOf(program).exchanged.size);
+  };
+  if (!doMeet(key, keys) || !doMeet(value, values) ||
+      headsOfArgument(key) != headsOfArgument(value)) {
+    fail(op, "query heads that meet other key heads than theirs");
+    return -1;
+  }
   if (!hasOffsets(op, program)) {
     fail(op,
          "batches or heads that are counted from elsewhere than where those "
@@ -751,7 +762,9 @@ void Labels::visit(const Delta &delta, Operation *op) {
     made.lseGrad = lseGrad.tensor;
   }
   for (int rows : {out.tensor, lseGrad.tensor})
-    fits &= rows == -1 || areOfOneChunk(rows, outGrad.tensor);
+    fits &= rows == -1 || (areOfOneChunk(rows, outGrad.tensor) &&
+                           (rows < 0 || headsOfArgument(rows) ==
+                                            headsOfArgument(outGrad.tensor)));
   if (!fits)
     return fail(op, "takes rows that are no shards of arguments, or that are "
                     "laid out in different ways");

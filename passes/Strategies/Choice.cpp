@@ -373,10 +373,17 @@ struct Together {
 };
 } // namespace
 
-/// What attentions do with an exchange; none where one of them has it not.
+/// What attentions do with an exchange; none where one of them has it not, or
+/// all together.
 static std::optional<Together>
-chooseWith(const Exchanged &exchanged, ArrayRef<Choice> choices,
-           ArrayRef<SmallVector<Estimate>> costs) {
+chooseWith(const Exchanged &exchanged, ArrayRef<AttentionInterface> ops,
+           ArrayRef<Choice> choices, ArrayRef<SmallVector<Estimate>> costs) {
+  AttentionInterface first = ops.front();
+  int64_t ranks = numParts(first, first.getHeadsAttr());
+  if (!exchanged.axes.empty())
+    ranks *= groupOf(gridOf(first), exchanged.axes).size;
+  if (!whyNoHeadsTogether(ops, ranks).empty())
+    return std::nullopt;
   Together together;
   for (auto [choice, own] : llvm::zip_equal(choices, costs)) {
     std::optional<size_t> index =
@@ -447,7 +454,8 @@ burst::weighStrategies(ArrayRef<AttentionInterface> ops) {
       if (llvm::is_contained(seen, candidate.exchanged))
         continue;
       seen.push_back(candidate.exchanged);
-      if (auto together = chooseWith(candidate.exchanged, choices, costs)) {
+      if (auto together =
+              chooseWith(candidate.exchanged, ops, choices, costs)) {
         costsOfAll.push_back(together->cost);
         all.push_back(std::move(*together));
       }

@@ -9,7 +9,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InterleavedRange.h"
 
-#include <numeric>
 #include <utility>
 
 using namespace mlir;
@@ -39,22 +38,44 @@ HeadsOfRank burst::headsOfRank(AttentionInterface op, int64_t ranks) {
   return headsOfRank(headsOf(op.getQuery()), headsOf(op.getKey()), ranks);
 }
 
-HeadsOfRank burst::headsOfRank(int64_t queries, int64_t keys, int64_t ranks) {
-  bool shares = keys < ranks && ranks % keys == 0;
-  HeadsOfRank own{(queries + ranks - 1) / ranks, (keys + ranks - 1) / ranks,
-                  queries % ranks == 0 && (shares || keys % ranks == 0)};
+HeadsOfRank burst::headsOfRank(int64_t queryHeads, int64_t keyHeads,
+                               int64_t ranks) {
+  bool shares = keyHeads < ranks && ranks % keyHeads == 0;
+  HeadsOfRank own{(queryHeads + ranks - 1) / ranks,
+                  (keyHeads + ranks - 1) / ranks,
+                  queryHeads % ranks == 0 && (shares || keyHeads % ranks == 0)};
   // Query heads go where the key head is that they share.
   if (!own.areEven && !shares)
-    own.query = own.key * (queries / keys);
+    own.query = own.key * (queryHeads / keyHeads);
   return own;
 }
 
-/// How many of `ranks` ranks can shard the heads of an attention, of which each
-/// has one of `others` parts already: the most that divide both.
+std::string burst::whyNoHeadsTogether(ArrayRef<AttentionInterface> ops,
+                                      int64_t ranks) {
+  llvm::DenseMap<Value, int64_t> known;
+  for (AttentionInterface op : ops) {
+    HeadsOfRank ofRank = headsOfRank(op, ranks);
+    for (const Sharded &sharded : op.getSharded()) {
+      int64_t own = sharded.isOfKeys ? ofRank.key : ofRank.query;
+      int64_t other = known.try_emplace(sharded.tensor, own).first->second;
+      if (own != other)
+        return llvm::formatv("a tensor of which a rank has {0} heads for one "
+                             "attention has {1} for another one",
+                             other, own);
+    }
+  }
+  return {};
+}
+
+/// The most of `ranks` ranks, of which each has one of `others` parts already,
+/// that share the heads of an attention evenly.
 static int64_t mostMembers(AttentionInterface op, int64_t ranks,
                            int64_t others) {
-  return std::gcd(ranks / others, std::gcd(headsOf(op.getQuery()) / others,
-                                           headsOf(op.getKey()) / others));
+  int64_t members = ranks / others;
+  while (members > 1 && (ranks / others % members != 0 ||
+                         !headsOfRank(op, members * others).areEven))
+    --members;
+  return members;
 }
 
 /// Why sequence and heads cannot be exchanged along `axes`, to follow "pins the
@@ -83,9 +104,9 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
                          "divides them unevenly only without that",
                          queries, keys, ranks, others);
   else if (queries < ranks && ranks % queries == 0)
-    text = llvm::formatv("shards {0} query heads over {1} ranks, of which each "
-                         "needs one of its own",
-                         queries, ranks);
+    text = llvm::formatv("shards {0} query heads over {1} ranks, of which {2} "
+                         "would have none",
+                         queries, ranks, ranks - queries);
   else if (keys != 1 && keys < ranks && ranks % keys == 0)
     text = llvm::formatv("shares each of {0} key heads among {1} ranks, which "
                          "do not divide its {2} query heads",

@@ -41,6 +41,11 @@ struct HeadsOfRank {
 HeadsOfRank headsOfRank(int64_t queryHeads, int64_t keyHeads, int64_t ranks);
 HeadsOfRank headsOfRank(AttentionInterface op, int64_t ranks);
 
+/// Why attentions of one function cannot share their heads over so many ranks
+/// together, to follow "shards heads over 3 ranks, and"; empty where they can.
+std::string whyNoHeadsTogether(llvm::ArrayRef<AttentionInterface> ops,
+                               int64_t ranks);
+
 /// The grid over whose ranks an attention shards its sequence.
 mlir::shard::GridOp gridOf(AttentionInterface op);
 

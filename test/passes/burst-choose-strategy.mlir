@@ -151,7 +151,7 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q score bias(%t : !t) sequence <@cp, contiguous>
       : (!q, !q, !q) -> (!q, !l)
   return %o : !q
@@ -189,7 +189,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=direct_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
-    // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=links | Reason="shards 1 query heads over 4 ranks, of which each needs one of its own", strategy=ulysses}}
+    // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=links | Reason="shards 1 query heads over 4 ranks, of which 3 would have none", strategy=ulysses}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -211,7 +211,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=direct_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
-    // expected-remark @below {{own", strategy=ulysses}}
+    // expected-remark @below {{none", strategy=ulysses}}
     %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %q, %l, %q sequence <@cp, contiguous>
         : (tensor<1x8704x1x128xbf16>, tensor<1x5120x1x128xbf16>, tensor<1x5120x1x128xbf16>,
            tensor<1x8704x1x128xbf16>, tensor<1x1x8704xf32>, tensor<1x8704x1x128xbf16>)
@@ -323,7 +323,7 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<?x?x1x4xf32>, tensor<?x6x1x4xf32>, tensor<?x6x1x4xf32>)
       -> (tensor<?x?x1x4xf32>, tensor<?x1x?xf32>)
@@ -339,7 +339,7 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -356,7 +356,7 @@ func.func @decode(%q: tensor<1x1x1x4xf32>, %k: tensor<1x?x1x4xf32>) -> tensor<1x
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
       : (tensor<1x1x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x1x1x4xf32>, tensor<1x1x1xf32>)
@@ -372,7 +372,7 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q mask [causal, documents](%ids : tensor<8xi32>)
       sequence <@cp, contiguous>
       : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>)
@@ -395,7 +395,7 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>, tensor<1x130x1x4xf32>)
       -> (tensor<1x130x1x4xf32>, tensor<1x1x130xf32>)
@@ -411,7 +411,7 @@ func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>, tensor<1x?x1x4xf32>)
       -> (tensor<1x?x1x4xf32>, tensor<1x1x?xf32>)
@@ -427,7 +427,7 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
   // expected-remark @below {{strategy=direct_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
-  // expected-remark @below {{own", strategy=ulysses}}
+  // expected-remark @below {{none", strategy=ulysses}}
   %o, %lse = burst.attention %q, %q, %q sequence <@most, contiguous>
       : (tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>, tensor<1x128x1x4xf32>)
       -> (tensor<1x128x1x4xf32>, tensor<1x1x128xf32>)
@@ -466,7 +466,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=direct_q}}
     // expected-remark @below {{strategy="ulysses on [1], double_ring_kv on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], double_ring_q on [0]"}}
-    // expected-remark @below {{own", strategy=ulysses}}
+    // expected-remark @below {{none", strategy=ulysses}}
     %o, %lse = burst.attention %q, %q, %q sequence <@mesh, contiguous>
         : (!q, !q, !q) -> (!q, tensor<1x8x1048576xf32>)
     return %o : !q
@@ -489,7 +489,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=direct_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
-    // expected-remark @below {{own", strategy=ulysses}}
+    // expected-remark @below {{none", strategy=ulysses}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
         : (!q, !q, !q) -> (!q, tensor<1x1x1024xf32>)
     return %o : !q

@@ -25,7 +25,7 @@
 // CHECK-NEXT:  ulysses on [1], all_gather on [0] | 2.6 KiB | 1.0 KiB | 1.6 KiB | 5.8 KiB     | 0.0 us  | 0.0 us | 34.1 us
 // CHECK-NEXT:  ulysses on [1], gather_q on [0]   | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.9 KiB     | 0.0 us  | 0.0 us | 44.1 us
 // CHECK-NEXT:x ulysses on [1], double_ring_kv on [0]; ulysses on [1], double_ring_q on [0]: needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1
-// CHECK-NEXT:x ulysses: shards 4 query heads over 8 ranks, of which each needs one of its own
+// CHECK-NEXT:x ulysses: shards 4 query heads over 8 ranks, of which 4 would have none
 //CHECK-EMPTY:
 //      CHECK:sent        | 3.5 KiB                            | 3.5 KiB
 // CHECK-NEXT:  on [0]    | 2.0 KiB                            | 2.0 KiB
@@ -37,7 +37,7 @@
 // One axis of several ranks is nothing to tell.
 //
 // ONE: * all_gather
-// ONE: x ulysses: shards 4 query heads over 8 ranks, of which each needs one of its own
+// ONE: x ulysses: shards 4 query heads over 8 ranks, of which 4 would have none
 // ONE: sent by all ranks: {{.* .*}}iB{{$}}
 
 // Of many ranks the least and the most.

@@ -24,7 +24,7 @@
 // STRATEGIES-NEXT:* all_gather | 192 B | 528 B       | 0.0 us  | 0.0 us | 11.0 us
 // STRATEGIES-NEXT:  gather_q   | 240 B | 832 B       | 0.0 us  | 0.0 us | 31.0 us
 // STRATEGIES-NEXT:x double_ring_kv; double_ring_q: needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1
-// STRATEGIES-NEXT:x ulysses: shards 1 query heads over 3 ranks, of which each needs one of its own
+// STRATEGIES-NEXT:x ulysses: shards 1 query heads over 3 ranks, of which 2 would have none
 //STRATEGIES-EMPTY:
 // STRATEGIES-NEXT:program @zigzag, 3 ranks
 // RUN: sed 's/ring_kv/ring_q/; s/12x/?x/g' %t/zigzag.mlir | not burst-opt --burst-explain 2>/dev/null | FileCheck %s --check-prefix=ASSUMED

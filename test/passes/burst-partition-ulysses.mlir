@@ -103,7 +103,7 @@ shard.grid @mesh(shape = 6)
 !q = tensor<1x48x3x16xf32>
 
 func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 3 query heads over 6 ranks, of which each needs one of its own; shard the sequence over two axes of the grid, the last one of 3 ranks, and pin ulysses on that and a ring on the other}}
+  // expected-error @below {{pins the strategy ulysses, which shards 3 query heads over 6 ranks, of which 3 would have none; shard the sequence over two axes of the grid, the last one of 3 ranks, and pin ulysses on that and a ring on the other}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
       : (!q, !q, !q) -> (!q, tensor<1x3x48xf32>)
   return %o : !q
@@ -115,7 +115,7 @@ shard.grid @mesh(shape = 3)
 !q = tensor<1x48x1x16xf32>
 
 func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 1 query heads over 3 ranks, of which each needs one of its own; pin another strategy}}
+  // expected-error @below {{pins the strategy ulysses, which shards 1 query heads over 3 ranks, of which 2 would have none; pin another strategy}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
       : (!q, !q, !q) -> (!q, tensor<1x1x48xf32>)
   return %o : !q
@@ -135,16 +135,16 @@ func.func @refused(%q: !q) -> !q {
 
 // -----
 
-// Heads that ranks do not divide, beside others: a tensor has one number of them.
-shard.grid @mesh(shape = 4)
-!q = tensor<1x48x6x16xf32>
-!k = tensor<1x48x3x16xf32>
-!l = tensor<1x6x48xf32>
+// A tensor has one number of heads on a rank, wherever it attends.
+shard.grid @mesh(shape = 3)
+!q = tensor<1x48x8x16xf32>
+!k = tensor<1x48x4x16xf32>
+!l = tensor<1x8x48xf32>
 
 func.func @refused(%q: !q, %k: !k) -> (!q, !q) {
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
       : (!q, !q, !q) -> (!q, !l)
-  // expected-error @below {{shards 6 query heads and 3 key heads over 4 ranks, another attention of its function other ones, and they do not divide all of them; put each into a function of its own}}
+  // expected-error @below {{shards heads over 3 ranks, and a tensor of which a rank has 3 heads for one attention has 4 for another one; pin another strategy than ulysses, or put each into a function of its own}}
   %p, %lsf = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
       : (!q, !k, !k) -> (!q, !l)
   return %o, %p : !q, !q

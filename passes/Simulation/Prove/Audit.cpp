@@ -408,9 +408,10 @@ int64_t Auditor::headsOfArgument(int number) {
   HeadChunk of = chunkOf(number);
   auto type =
       dyn_cast<RankedTensorType>(program.getArgumentTypes()[of.argument]);
-  return type && type.getRank() == 4 && !type.isDynamicDim(2)
-             ? type.getDimSize(2) / of.count
-             : 0;
+  if (!type || (type.getRank() != 3 && type.getRank() != 4))
+    return 0;
+  int64_t heads = type.getDimSize(ring::headsDimOf(type));
+  return ShapedType::isDynamic(heads) ? 0 : heads / of.count;
 }
 
 /// Queries of a chunk of heads meet rows of it, and keys as mayMeetKeys says.
@@ -421,6 +422,17 @@ std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
                   ? mayMeetKeys(query.argument, headsOfArgument(own.argument),
                                 other.argument, headsOfArgument(met.argument))
                   : areOfOneChunk(query.argument, other.argument);
+  // Scores stand for queries of which they were made.
+  int64_t heads = headsOfArgument(query.argument),
+          others = headsOfArgument(other.argument);
+  if (fits && heads != 0 &&
+      !(isOfKeys ? doHeadsMeet(heads, query.shape[2], others, other.shape[2],
+                               sharding.exchanged.size)
+                 : heads == others))
+    return format("takes {0} of {1} heads for queries of {2}, of which a rank "
+                  "has {3} and {4}",
+                  what, others, heads, other.shape[other.headsDim()],
+                  query.shape[2]);
   if (fits)
     return "";
   return format("takes {0} of chunk {1} of {2} of the heads for queries of "

@@ -68,6 +68,11 @@ bool Auditor::delta(Type element, const TensorRef &out,
   else if (!areOfOneChunk(outGrad->argument, out->argument) ||
            (lseGrad && !areOfOneChunk(outGrad->argument, lseGrad->argument)))
     message = "takes rows of different chunks of heads";
+  else if ((out->argument >= 0 && headsOfArgument(out->argument) !=
+                                      headsOfArgument(outGrad->argument)) ||
+           (lseGrad && headsOfArgument(lseGrad->argument) !=
+                           headsOfArgument(outGrad->argument)))
+    message = "takes rows of different numbers of heads";
   else if (out->sharding != outGrad->sharding)
     message =
         format("takes out that is laid out as {0} with a gradient that is "

@@ -160,6 +160,12 @@ std::string Auditor::checkSlice(const AttendInputs &inputs,
             checkChunk(*inputs.query, *tensor, what, /*isOfKeys=*/true);
         !found.empty())
       return found;
+    if (slice.key && slice.value &&
+        headsOfArgument(slice.key->argument) !=
+            headsOfArgument(tensor->argument))
+      return format("takes values of {0} heads with keys of {1}",
+                    headsOfArgument(tensor->argument),
+                    headsOfArgument(slice.key->argument));
     if (tensor->owner != slice.owner)
       return format("takes the {0} for those of rank {1}, they are those of "
                     "{2}",
