@@ -396,15 +396,24 @@ inline HeadTask headTask(TileBuilder &b, Value task, Value heads, Value tiles) {
   return {b.div(rest, tiles), b.rem(task, heads), b.rem(rest, tiles)};
 }
 
+/// How many rows a shard (batch, sequence, heads, dim) has, or rows (batch,
+/// heads, sequence), and heads.
+inline std::pair<Value, Value> rowsAndHeads(TileBuilder &builder, Value o) {
+  auto type = cast<MemRefType>(o.getType());
+  return {builder.dim(o, type.getRank() == 4 ? 1 : 2),
+          builder.dim(o, ring::headsDimOf(type))};
+}
+
 /// Tasks over (batch, tile of rows, head) of a state.
 inline Value numRowTasks(TileBuilder &builder, Value o, const Shape &shape) {
-  Value tiles = builder.ceilDiv(builder.dim(o, 1), shape.rows);
-  return builder.mul(builder.mul(builder.dim(o, 0), builder.dim(o, 2)), tiles);
+  auto [rows, heads] = rowsAndHeads(builder, o);
+  Value tiles = builder.ceilDiv(rows, shape.rows);
+  return builder.mul(builder.mul(builder.dim(o, 0), heads), tiles);
 }
 
 inline RowTask decodeRowTask(TileBuilder &builder, Value task, Value o,
                              const Shape &shape) {
-  Value rows = builder.dim(o, 1), heads = builder.dim(o, 2);
+  auto [rows, heads] = rowsAndHeads(builder, o);
   Value tiles = builder.ceilDiv(rows, shape.rows);
   auto [batch, head, tile] = headTask(builder, task, heads, tiles);
   Value row =

@@ -23,22 +23,12 @@ void Lowering::launchZero(TileBuilder &builder, Value zero) {
   // Rows (batch, heads, sequence) have no columns; one has to be there.
   bool isShard = type.getRank() == 4;
   int64_t columns = shape.padded(isShard ? type.getDimSize(3) : 1);
-  int64_t rows = isShard ? 1 : 2, heads = ring::headsDimOf(type);
   Value inside;
   Operands operands;
   operands.write(inside, "gradient", zero);
-  auto tilesOf = [&](TileBuilder &b, Value of) {
-    return b.ceilDiv(b.dim(of, rows), shape.rows);
-  };
-  Value tasks =
-      builder.mul(builder.mul(builder.dim(zero, 0), builder.dim(zero, heads)),
-                  tilesOf(builder, zero));
+  Value tasks = numRowTasks(builder, zero, shape);
   launch(builder, "zero", tasks, {}, operands, [&](TileBuilder &b, Value task) {
-    HeadTask of = headTask(b, task, b.dim(inside, heads), tilesOf(b, inside));
-    Value row = b.named("row", b.mul(of.tile, b.index(shape.rows)));
-    RowTask at{b.named("batch", of.batch), b.named("head", of.head), row,
-               b.named("count", b.min(b.sub(b.dim(inside, rows), row),
-                                      b.index(shape.rows)))};
+    RowTask at = decodeRowTask(b, task, inside, shape);
     Value block = b.alloca(shape.tile(columns));
     b.make<tile::FillOp>(block, b.getF64FloatAttr(0.0));
     if (!isShard) {
@@ -69,7 +59,8 @@ void Lowering::clearRoom(ring::TransferOpInterface start) {
   for (auto [sent, into] :
        llvm::zip_equal(start.getTensors(), start.getInto())) {
     int64_t all = headsOf(sent), most = headsOf(into);
-    if (all >= most * members || members % all == 0)
+    bool areShared = all < members && members % all == 0;
+    if (areShared || all >= most * members)
       continue;
     TileBuilder builder(start.getLoc(), start);
     Value place = builder.rem(start.getOwner(), builder.index(members));

@@ -119,11 +119,8 @@ std::string Auditor::checkOffsets(const AttendInputs &inputs) {
               query[2], inputs.firstHead, inputs.numHeads);
   if (!message.empty())
     return message;
-  HeadChunk chunk = chunkOf(inputs.query->argument);
-  Value argument = program.getArgument(chunk.argument);
-  return classifier.checkRoom(
-      inputs, cast<RankedTensorType>(argument.getType()).getDimSize(2) /
-                  chunk.count * sharding.heads.size);
+  return classifier.checkRoom(inputs, headsOfArgument(inputs.query->argument) *
+                                          sharding.heads.size);
 }
 
 std::string Auditor::checkQuery(const AttendInputs &inputs) {

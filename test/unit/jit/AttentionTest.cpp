@@ -239,13 +239,19 @@ TEST(Attention, maxScores) {
   expectRuns(attention, 23);
 }
 
-TEST(Attention, chunksOfHeads) {
+/// Of eight heads, over one axis.
+static burst_attention ofEightHeads(const burst_axis &axis) {
   burst_attention attention = smallAttention();
-  const burst_axis grid[] = {{2, "zigzag", nullptr}};
-  attention.axes = grid;
+  attention.axes = &axis;
   attention.num_axes = 1;
   attention.score = "alibi";
   attention.query_heads = 8;
+  return attention;
+}
+
+TEST(Attention, chunksOfHeads) {
+  const burst_axis axis = {2, "zigzag", nullptr};
+  burst_attention attention = ofEightHeads(axis);
   attention.key_heads = 2; // which come whole
   for (const char *strategy :
        {"ulysses in 2 chunks", " ulysses on [0] in  4 chunks "}) {
@@ -259,12 +265,8 @@ TEST(Attention, chunksOfHeads) {
 }
 
 TEST(Attention, unevenHeads) {
-  burst_attention attention = smallAttention();
-  const burst_axis grid[] = {{3, "zigzag", nullptr}};
-  attention.axes = grid;
-  attention.num_axes = 1;
-  attention.score = "alibi";
-  attention.query_heads = 8;
+  const burst_axis axis = {3, "zigzag", nullptr};
+  burst_attention attention = ofEightHeads(axis);
   attention.strategy = "ulysses";
   for (int64_t keyHeads : {8, 4, 1}) {
     attention.key_heads = keyHeads;

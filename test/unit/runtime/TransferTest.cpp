@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "Harness.h"
+#include "burst/internal/route.h"
 
 #include <chrono>
 #include <numeric>
@@ -333,6 +334,31 @@ TEST(Transfer, ManyRunsShareADevice) {
     });
   for (std::thread &run : runs)
     run.join();
+}
+
+/// Each rank has heads that there are, one behind the other, and each head is
+/// of one rank, or of as many.
+TEST(Transfer, HeadsOfEachRank) {
+  struct Case {
+    int64_t all, most, ranks;
+    std::vector<std::pair<int64_t, int64_t>> wanted;
+  };
+  const Case cases[] = {{8, 2, 4, {{0, 2}, {2, 2}, {4, 2}, {6, 2}}},
+                        {6, 2, 4, {{0, 2}, {2, 2}, {4, 2}, {6, 0}}},
+                        {7, 3, 3, {{0, 3}, {3, 3}, {6, 1}}},
+                        {3, 1, 5, {{0, 1}, {1, 1}, {2, 1}, {3, 0}, {3, 0}}},
+                        // Room for more than one of as many as ranks.
+                        {4, 2, 4, {{0, 2}, {2, 2}, {4, 0}, {4, 0}}},
+                        {4, 1, 4, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
+                        // Shared.
+                        {2, 1, 4, {{0, 1}, {0, 1}, {1, 1}, {1, 1}}},
+                        {1, 1, 2, {{0, 1}, {0, 1}}}};
+  for (const Case &one : cases)
+    for (int64_t place = 0; place < one.ranks; ++place) {
+      burst_heads found = burst_heads_of(place, one.ranks, one.all, one.most);
+      EXPECT_EQ(std::pair(found.first, found.count), one.wanted[place])
+          << one.all << " heads, rank " << place << " of " << one.ranks;
+    }
 }
 
 } // namespace

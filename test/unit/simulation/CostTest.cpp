@@ -417,42 +417,36 @@ static Problem exchanged(int64_t members, int64_t keyHeads,
   return problem;
 }
 
-TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
+/// All strategies around an exchange are as planned.
+static void compareExchanged(int64_t members, int64_t keyHeads,
+                             ArrayRef<int64_t> numParts) {
   auto context = makeContext();
+  for (int64_t parts : numParts)
+    for (const char *element : {"bf16", "f64"})
+      for (Direction direction : directions) {
+        if (direction.forward == StringRef("ring_scores"))
+          continue;
+        Problem problem = exchanged(members, keyHeads, element);
+        problem.forward = direction.forward;
+        problem.backward = direction.backward;
+        problem.parts = parts;
+        SCOPED_TRACE(problem.describe());
+        PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
+      }
+}
+
+TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
   for (auto [members, keyHeads] :
        {std::pair<int64_t, int64_t>{2, 4}, {4, 4}, {4, 2}})
-    for (int64_t parts : {1, 2, 3})
-      for (const char *element : {"bf16", "f64"})
-        for (Direction direction : directions) {
-          if (direction.forward == StringRef("ring_scores"))
-            continue;
-          Problem problem = exchanged(members, keyHeads, element);
-          problem.forward = direction.forward;
-          problem.backward = direction.backward;
-          problem.parts = parts;
-          SCOPED_TRACE(problem.describe());
-          PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
-        }
+    compareExchanged(members, keyHeads, {1, 2, 3});
 }
 
 // Of eight query heads three ranks have room for 3 where they have keys of
 // their own or share one, and for 4 where two of them share one of 4: 3, 3, 2,
 // and 4, 4, 0. What they only have room for is stored, and travels on rings.
 TEST(CostTest, BytesOfUnevenHeadsAreThoseOfThePlan) {
-  auto context = makeContext();
   for (int64_t keyHeads : {8, 4, 1})
-    for (int64_t parts : {1, 2, 4})
-      for (const char *element : {"bf16", "f64"})
-        for (Direction direction : directions) {
-          if (direction.forward == StringRef("ring_scores"))
-            continue;
-          Problem problem = exchanged(/*members=*/3, keyHeads, element);
-          problem.forward = direction.forward;
-          problem.backward = direction.backward;
-          problem.parts = parts;
-          SCOPED_TRACE(problem.describe());
-          PlannedCost(*context, problem, masks[1], Order::Zigzag).compare();
-        }
+    compareExchanged(/*members=*/3, keyHeads, {1, 2, 4});
 }
 
 // Two chunks of what all-to-alls bring, and of what they take; what an

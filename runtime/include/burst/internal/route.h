@@ -26,11 +26,12 @@ typedef struct burst_heads {
 } burst_heads;
 
 /* Of an all-to-all of `all` heads: those of the rank at a place, which has room
-   for `most`. Ranks that heads divide share them, as many each; else the last
-   ranks have fewer than the others, or none. */
+   for `most`. Ranks that are more than heads, and that these divide, share
+   them, as many each; else the last ranks have fewer than the others, or
+   none. */
 static inline burst_heads burst_heads_of(int64_t place, int64_t num_ranks,
                                          int64_t all, int64_t most) {
-  if (all > 0 && num_ranks % all == 0) {
+  if (all > 0 && all < num_ranks && num_ranks % all == 0) {
     burst_heads shared = {place * all / num_ranks, most};
     return shared;
   }
