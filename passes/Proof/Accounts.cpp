@@ -56,14 +56,12 @@ Accounts::Accounts(func::FuncOp program, Places &places, const Labels &labels,
     }
 }
 
-/// 1 or P - 1; gathered shards come from all distances.
-Polynomial Accounts::stepOf(const Contract::Need &need) {
-  if (!need.step)
-    return 1;
-  Index step = places.index(need.step, {places.rank()});
-  if (!step.getTerms().empty())
-    places.refuse(program, "a direction that differs");
-  return step.getConstant();
+/// The loop around all others in which an op is; null where it is in none.
+static scf::ForOp outermostLoop(Operation *op) {
+  scf::ForOp loop = op->getParentOfType<scf::ForOp>();
+  while (scf::ForOp outer = loop ? loopAround(loop) : scf::ForOp())
+    loop = outer;
+  return loop;
 }
 
 /// One for each loop with attends, in their order; for those outside of loops
@@ -72,32 +70,36 @@ void Accounts::addMotions(ArrayRef<ring::AttendLikeOpInterface> attends,
                           const Contract &contract) {
   llvm::MapVector<scf::ForOp, SmallVector<ring::AttendLikeOpInterface>> byLoop;
   for (ring::AttendLikeOpInterface attend : attends)
-    byLoop[attend->getParentOfType<scf::ForOp>()].push_back(attend);
+    byLoop[outermostLoop(attend)].push_back(attend);
   if (byLoop.size() > 1)
     byLoop.erase(scf::ForOp());
   for (auto &[loop, together] : byLoop)
     motions.push_back({loop, contract.find(together.front().getPairs()),
-                       proof::movesKeys(together, rankOf(program)), 0});
+                       proof::movesKeys(together, rankOf(program))});
   // One shard stays, the other one goes so many hops to it.
   Arithmetic &arithmetic = places.arithmetic;
   const Motion &first = motions.front();
-  auto atom = [&](const char *name) -> Index {
-    return places.isOne() ? Index(0) : Index::of(arithmetic.addAtom(name));
-  };
-  Index stays = atom(first.movesKeys ? "p" : "k"), way = atom("way");
-  Index moves =
-      places.remainder(stays - way * stepOf(*first.need), attends.front());
+  Index stays = places.anyRank(first.movesKeys ? "p" : "k");
+  Hops back;
+  if (!places.isOne())
+    back.inner = Index(0) - Index::of(arithmetic.addAtom("way"));
+  if (places.getNest())
+    back.outer =
+        Index(0) - Index::of(arithmetic.addAtom("way.ring", 1, Modulus::Rings));
+  Index moves = places.ahead(stays, back, *first.need, attends.front());
   std::tie(p, k) =
       first.movesKeys ? std::pair(stays, moves) : std::pair(moves, stays);
   for (Motion &motion : motions)
-    motion.way = places.remainder((motion.movesKeys ? p - k : k - p) *
-                                      stepOf(*motion.need),
-                                  attends.front());
+    motion.way = motion.movesKeys
+                     ? places.hops(k, p, *motion.need, attends.front())
+                     : places.hops(p, k, *motion.need, attends.front());
 }
 
 const Accounts::Motion &Accounts::motionOf(scf::ForOp loop) const {
-  const auto *found = llvm::find_if(
-      motions, [&](const Motion &motion) { return motion.loop == loop; });
+  scf::ForOp outer = loop ? loopAround(loop) : scf::ForOp();
+  const auto *found = llvm::find_if(motions, [&](const Motion &motion) {
+    return motion.loop == (outer ? outer : loop);
+  });
   return found == motions.end() ? motions.front() : *found;
 }
 
@@ -149,7 +151,7 @@ Formula Accounts::isComputed(ring::AttendLikeOpInterface op,
 }
 
 Formula Accounts::isEqual(const Index &x, const Index &y, Operation *op) {
-  return equal(places.linear(x, op), places.linear(y, op));
+  return places.isEqual(x, y, op);
 }
 
 Formula Accounts::contribution(ring::AttendLikeOpInterface op,
@@ -165,9 +167,7 @@ Formula Accounts::contribution(ring::AttendLikeOpInterface op,
 
 const Holding &Accounts::of(Value tensor, const Place &place) {
   // In front of and behind loops there are no turns.
-  Place own = place;
-  if (tensor.getParentRegion()->getParentOp() == program)
-    own = {place.rank};
+  Place own = place.at(loopOf(tensor));
   std::pair key(tensor.getAsOpaquePointer(), own);
   if (auto found = known.find(key); found != known.end())
     return found->second;
@@ -181,14 +181,14 @@ Holding Accounts::find(Value tensor, const Place &place) {
   if (auto argument = dyn_cast<BlockArgument>(tensor)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
     if (loop)
-      return carried(loop, argument.getArgNumber() - 1, place.rank, place.turn);
+      return carried(loop, argument.getArgNumber() - 1, place);
     return {place.rank, false};
   }
   auto result = cast<OpResult>(tensor);
   Operation *op = result.getOwner();
   if (auto loop = dyn_cast<scf::ForOp>(op))
-    return carried(loop, result.getResultNumber(), place.rank,
-                   places.endTurn(loop));
+    return carried(loop, result.getResultNumber(),
+                   place.inside(loop, places.endTurn(loop)));
   if (auto wait = dyn_cast<ring::WaitOp>(op))
     return received(wait, result.getResultNumber(), place);
   if (auto step = dyn_cast<ProvedOpInterface>(op)) {
@@ -333,7 +333,7 @@ Holding Accounts::arrived(ring::TransferOpInterface start, unsigned index,
     };
     if (isAccount(tensor))
       holding.has = holding.present(ownerOf(side), segmentOf(side)) &&
-                    has({ownerOf(side), place.loop, place.turn});
+                    has(place.on(ownerOf(side)));
     return holding;
   }
   Index owner = places.index(start.getReceivedOwner(), place);
@@ -342,9 +342,10 @@ Holding Accounts::arrived(ring::TransferOpInterface start, unsigned index,
     return isSent(start, owner, segment, place);
   };
   if (isAccount(tensor)) {
-    Index from = places.index(start.getFrom(), place);
-    holding.has = holding.present(owner, segmentOf(side)) &&
-                  has({from, place.loop, place.turn});
+    Index from =
+        places.peer(start, places.index(start.getFrom(), place), place.rank);
+    holding.has =
+        holding.present(owner, segmentOf(side)) && has(place.on(from));
   }
   return holding;
 }
@@ -355,23 +356,23 @@ Holding Accounts::received(ring::WaitOp wait, unsigned index,
   SmallVector<ring::TransferOpInterface> starts = labels.transfersOf(token);
   if (places.getReason())
     return {};
-  if (starts.size() == 1) {
-    bool isInLoop = static_cast<bool>(starts[0]->getParentOfType<scf::ForOp>());
-    return arrived(starts[0], index, isInLoop ? place : Place{place.rank});
-  }
+  if (starts.size() == 1)
+    return arrived(starts[0], index, place.at(loopAround(starts[0])));
   // The one of the loop comes first, that in front of it second.
-  auto loop = starts[0]->getParentOfType<scf::ForOp>();
-  if (!loop || starts[1]->getParentOfType<scf::ForOp>()) {
+  scf::ForOp loop = loopAround(starts[0]);
+  if (!loop || loopAround(starts[1]) != loopAround(loop)) {
     places.refuse(wait, "a transfer that is not waited for in the turn "
                         "behind it");
     return {};
   }
-  Index turn = isa<BlockArgument>(token) ? place.turn : places.endTurn(loop);
+  Place around = place.at(loopAround(loop));
+  Index turn =
+      isa<BlockArgument>(token) ? place.at(loop).turn : places.endTurn(loop);
   return atFirst(
       loop, turn,
-      [&](const Index &) { return arrived(starts[1], index, {place.rank}); },
+      [&](const Index &) { return arrived(starts[1], index, around); },
       [&](const Index &turn) {
-        return arrived(starts[0], index, {place.rank, loop, turn - 1});
+        return arrived(starts[0], index, around.inside(loop, turn - 1));
       },
       wait);
 }
@@ -423,28 +424,31 @@ bool Accounts::isKept(scf::ForOp loop, unsigned number) {
   return !broughtBy(loop, number);
 }
 
-Holding Accounts::carried(scf::ForOp loop, unsigned number, const Index &rank,
-                          const Index &turn) {
+Holding Accounts::carried(scf::ForOp loop, unsigned number,
+                          const Place &place) {
   Value init = loop.getInitArgs()[number];
   if (ring::TransferOpInterface start = broughtBy(loop, number)) {
     unsigned index =
         cast<OpResult>(loop.getYieldedValues()[number]).getResultNumber();
     return atFirst(
-        loop, turn, [&](const Index &) { return of(init, {rank}); },
+        loop, place.turn,
+        [&](const Index &) { return of(init, place.around()); },
         [&](const Index &turn) {
-          return arrived(start, index, {rank, loop, turn - 1});
+          return arrived(start, index, place.in(turn - 1));
         },
         loop);
   }
-  Holding holding = of(init, {rank});
+  Holding holding = of(init, place.around());
   if (isAccount(loop.getRegionIterArg(number)))
-    holding.has = kept(loop, number, {rank, loop, turn});
+    holding.has = kept(loop, number, place);
   return holding;
 }
 
 /// What a rank keeps: the pairs that it computed, or that were joined, in the
 /// turns before; or what it computed in the first turn, and what has returned
-/// from the end of the shard's way, or at once from where it was computed.
+/// from the end of the shard's way, or at once from where it was computed. What
+/// an inner loop keeps it has of this turn of the outer one, or of those
+/// before.
 Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
   unsigned invariant = chosen[{loop, number}];
   std::optional<Side> side = sideOf(loop.getRegionIterArg(number));
@@ -453,23 +457,27 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
   const Contract::Need *need = motion.need;
   Index owner = isByTable ? (motion.movesKeys ? p : k)
                           : ownerOf(side.value_or(Side::Query));
-  Index hops = invariant % 2 == 0
-                   ? motion.way
-                   : places.remainder(Index(0) - motion.way, loop);
+  scf::ForOp outer = loopAround(loop);
   Linear turn = places.linear(place.turn - places.firstTurn(loop), loop),
-         at = places.linear(hops, loop);
+         at = hopsOf(motion, invariant, loop, loop);
   Formula isFirst = equal(at, 0) && atLeast(turn, 1);
   Formula held(false);
-  switch (invariant / 2) {
+  switch (invariant % numKept / 2) {
   case 0:
     held = below(at, turn);
     break;
   case 1:
     held = isFirst;
     if (need->reach) {
-      Index where[] = {motion.movesKeys ? k : p, motion.movesKeys ? b : a};
-      Linear reach = places.linear(
-          places.number(need->reach, where, {places.rank()}), loop);
+      SmallVector<Index> where{motion.movesKeys ? k : p,
+                               motion.movesKeys ? b : a};
+      if (outer)
+        where.insert(where.begin() + 1,
+                     places.ringOf(motion.movesKeys ? p : k, loop));
+      Linear reach =
+          places.linear(places.number(outer ? need->innerReach : need->reach,
+                                      where, {places.rank()}),
+                        loop);
       held = held || (atLeast(at, 1) && atLeast(turn, reach + 2));
     }
     break;
@@ -479,7 +487,27 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
   default:
     held = isFirst || (atLeast(at, 1) && atLeast(turn, at + 2));
   }
-  return needed && isEqual(place.rank, owner, loop) && held;
+  if (outer) {
+    Linear ofOuter = places.linear(place.outer - places.firstTurn(outer), loop);
+    Linear atOuter = hopsOf(motion, invariant, outer, loop);
+    held = held && equal(atOuter, ofOuter);
+    if (invariant >= numKept)
+      held = held || below(atOuter, ofOuter);
+  }
+  Index holder = isByTable || !outer
+                     ? place.rank
+                     : of(loop.getInitArgs()[number], place.around()).owner;
+  return needed && isEqual(holder, owner, loop) && held;
+}
+
+/// How far the shard that travels goes round the ring of a loop, or the rest of
+/// the way round.
+Linear Accounts::hopsOf(const Motion &motion, unsigned invariant,
+                        scf::ForOp loop, Operation *op) {
+  bool isOuter = places.getNest() && !loopAround(loop);
+  const Index &way = isOuter ? motion.way.outer : motion.way.inner;
+  return places.linear(
+      invariant % 2 == 0 ? way : places.reverse(way, isOuter, op), op);
 }
 
 /// What is sent on with a shard: what ranks have computed with it since it left
@@ -487,14 +515,15 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
 Formula Accounts::sent(ring::TransferOpInterface start, unsigned number,
                        const Place &place) {
   unsigned invariant = chosen[{start, number}];
-  const Motion &motion = motionOf(start->getParentOfType<scf::ForOp>());
-  Index hops = invariant % 2 == 0
-                   ? motion.way
-                   : places.remainder(Index(0) - motion.way, start);
-  Linear at = places.linear(hops, start);
+  scf::ForOp loop = loopAround(start), outer = loopAround(loop);
+  const Motion &motion = motionOf(loop);
+  Linear at = hopsOf(motion, invariant, loop, start);
   Index owner = places.index(start.getOwner(), place);
   Linear turn = places.linear(place.turn, start);
   Formula isOf = needed && isEqual(owner, motion.movesKeys ? k : p, start);
+  if (outer)
+    isOf = isOf && equal(hopsOf(motion, invariant, outer, start),
+                         places.linear(place.outer, start));
   if (invariant / 2 == 2)
     return isOf && equal(turn, at);
   return isOf && atLeast(at, invariant / 2 == 0 ? 1 : 0) && atLeast(turn, at);

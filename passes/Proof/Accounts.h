@@ -81,7 +81,8 @@ public:
 
   Formula isEqual(const Index &x, const Index &y, mlir::Operation *op);
 
-  /// What must be invariant, and how many templates there are.
+  /// What must be invariant, and how many templates there are; of an inner loop
+  /// twice as many of what is kept.
   static constexpr unsigned numKept = 8, numSent = 6;
   void choose(const AccountKey &key, unsigned invariant) {
     chosen[key] = invariant;
@@ -95,22 +96,23 @@ public:
   Formula kept(mlir::scf::ForOp loop, unsigned number, const Place &place);
   Formula sent(ring::TransferOpInterface start, unsigned number,
                const Place &place);
-  Holding carried(mlir::scf::ForOp loop, unsigned number, const Index &rank,
-                  const Index &turn);
+  Holding carried(mlir::scf::ForOp loop, unsigned number, const Place &place);
 
 private:
-  /// How shards come together in the turns of one loop, or outside of loops.
+  /// How shards come together in the turns of one loop, or nest of them, or
+  /// outside of loops.
   struct Motion {
-    mlir::scf::ForOp loop; ///< null outside of loops
+    mlir::scf::ForOp loop; ///< the outermost; null outside of loops
     const Contract::Need *need;
     bool movesKeys; ///< else queries travel
-    Index way;      ///< hops until the shard that travels is where they meet
+    Hops way = {};  ///< until the shard that travels is where they meet
   };
 
   void addMotions(llvm::ArrayRef<ring::AttendLikeOpInterface> attends,
                   const Contract &contract);
   const Motion &motionOf(mlir::scf::ForOp loop) const;
-  Polynomial stepOf(const Contract::Need &need);
+  Linear hopsOf(const Motion &motion, unsigned invariant, mlir::scf::ForOp loop,
+                mlir::Operation *op);
   Holding find(mlir::Value tensor, const Place &place);
   Holding received(ring::WaitOp wait, unsigned index, const Place &place);
   Holding atFirst(mlir::scf::ForOp loop, const Index &turn,

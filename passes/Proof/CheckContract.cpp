@@ -15,6 +15,19 @@ static std::string format(const char *text, Args &&...args) {
 }
 
 namespace {
+/// How far what travels goes in a ring.
+struct Travel {
+  TensorRef reach = nullptr;          ///< null where all goes all the way
+  std::vector<int64_t> farthest = {}; ///< by entry: where it is needed
+  int64_t ranks = 1;
+  bool goesBack = false;
+
+  int64_t hops(int64_t from, int64_t to) const {
+    int64_t way = (goesBack ? from - to : to - from) % ranks;
+    return way < 0 ? way + ranks : way;
+  }
+};
+
 class Checker {
 public:
   Checker(func::FuncOp program, const Contract &contract,
@@ -33,7 +46,8 @@ private:
   Failure describe(ring::AttendLikeOpInterface op, AttendInputs &inputs);
   Failure checkCalls();
   Failure checkReach(const Contract::Need &need);
-  Failure checkFarthest();
+  Failure checkTravel(Value table, Value step, int64_t ranks, Travel &travel);
+  Failure checkFarthest(const Travel &travel);
   Failure checkTable(const Contract::Need &need, ring::AttendLikeOpInterface op,
                      const AttendInputs &inputs);
   Failure checkPair(const Contract::Need &need, int64_t p, int64_t k, int64_t a,
@@ -49,9 +63,8 @@ private:
   Calls calls;
   Classifier classifier;
   std::shared_ptr<Tensor> query; ///< of which only the sizes matter
-  TensorRef reach;
-  std::vector<int64_t> farthest; ///< by entry of the reach: where it is needed
-  int64_t step = 1;
+  Travel whole, inner;           ///< of a nest from ring to ring, and in a ring
+  int64_t numRings = 1;
 };
 } // namespace
 
@@ -89,25 +102,65 @@ std::optional<std::string> Checker::describe(ring::AttendLikeOpInterface op,
   return std::nullopt;
 }
 
+/// Where an entry of a reach begins to be of another rank, and of another
+/// segment.
+static std::pair<int64_t, int64_t> entryOf(const Tensor &reach, int64_t entry) {
+  int64_t segments = reach.shape.back();
+  return {entry / (reach.size() / reach.shape[0]), entry % segments};
+}
+
 /// 0 <= reach < P, and the step is 1 or P - 1.
-std::optional<std::string> Checker::checkReach(const Contract::Need &need) {
-  reach = nullptr;
-  if (!need.reach)
+std::optional<std::string> Checker::checkTravel(Value table, Value step,
+                                                int64_t ranks, Travel &travel) {
+  travel = Travel();
+  travel.ranks = ranks;
+  if (!table)
     return std::nullopt;
-  std::optional<Argument> table = valueOf(need.reach),
-                          direction = valueOf(need.step);
-  if (!table || !direction)
+  std::optional<Argument> reach = valueOf(table), direction = valueOf(step);
+  if (!reach || !direction)
     return calls.getMessage();
-  reach = table->table;
-  farthest.assign(reach->size(), 0);
-  step = direction->scalar.i;
-  if (step != 1 && step != parts - 1)
+  travel.reach = reach->table;
+  travel.farthest.assign(travel.reach->size(), 0);
+  int64_t by = direction->scalar.i;
+  if (by != 1 && by != ranks - 1)
     return format("shards go by a step of {0} from rank to rank, of {1} ranks",
-                  step, parts);
-  for (int64_t i = 0, size = reach->size(); i < size; ++i)
-    if (int64_t hops = reach->integer(i); hops < 0 || hops >= parts)
+                  by, ranks);
+  travel.goesBack = by != 1;
+  for (int64_t i = 0, size = travel.reach->size(); i < size; ++i)
+    if (int64_t hops = travel.reach->integer(i); hops < 0 || hops >= ranks) {
+      auto [owner, segment] = entryOf(*travel.reach, i);
       return format("segment {0} of rank {1} travels {2} hops, of {3} ranks",
-                    i % reach->shape[1], i / reach->shape[1], hops, parts);
+                    segment, owner, hops, ranks);
+    }
+  return std::nullopt;
+}
+
+std::optional<std::string> Checker::checkReach(const Contract::Need &need) {
+  numRings = 1;
+  if (need.innerReach)
+    numRings = cast<ShapedType>(need.innerReach.getType()).getDimSize(1);
+  int64_t inRing = parts / numRings;
+  inner = Travel();
+  if (Failure failure = checkTravel(need.reach, need.step,
+                                    need.innerReach ? numRings : parts, whole))
+    return failure;
+  if (!need.innerReach)
+    return std::nullopt;
+  if (Failure failure =
+          checkTravel(need.innerReach, need.innerStep, inRing, inner))
+    return failure;
+  // What goes round in a ring has come to it.
+  for (int64_t i = 0, size = inner.reach->size(); i < size; ++i) {
+    auto [owner, segment] = entryOf(*inner.reach, i);
+    int64_t ring = i / inner.reach->shape[2] % numRings;
+    int64_t hops =
+        whole.reach->integer(owner * whole.reach->shape[1] + segment);
+    if (int64_t way = whole.hops(owner / inRing, ring);
+        inner.reach->integer(i) != 0 && way > hops)
+      return format("segment {0} of rank {1} goes round in ring {2}, {3} rings "
+                    "ahead, and travels {4}",
+                    segment, owner, ring, way, hops);
+  }
   return std::nullopt;
 }
 
@@ -115,33 +168,41 @@ std::optional<std::string> Checker::checkReach(const Contract::Need &need) {
 std::optional<std::string> Checker::checkPair(const Contract::Need &need,
                                               int64_t p, int64_t k, int64_t a,
                                               int64_t b) {
-  if (!reach)
+  if (!whole.reach)
     return std::nullopt;
-  int64_t way = need.movesKeys ? p - k : k - p;
-  way = step == 1 ? way : -way;
-  way += way < 0 ? parts : 0;
-  int64_t owner = need.movesKeys ? k : p, segment = need.movesKeys ? b : a;
-  int64_t entry = owner * reach->shape[1] + segment;
-  int64_t hops = reach->integer(entry);
-  farthest[entry] = std::max(farthest[entry], way);
-  if (way <= hops)
-    return std::nullopt;
-  return format("segment {0} of rank {1} travels {2} hops, and is needed after "
-                "{3}",
-                segment, owner, hops, way);
+  int64_t owner = need.movesKeys ? k : p, segment = need.movesKeys ? b : a,
+          other = need.movesKeys ? p : k;
+  auto check = [&](Travel &travel, int64_t entry, int64_t from,
+                   int64_t to) -> Failure {
+    int64_t hops = travel.reach->integer(entry), way = travel.hops(from, to);
+    travel.farthest[entry] = std::max(travel.farthest[entry], way);
+    if (way <= hops)
+      return std::nullopt;
+    return format("segment {0} of rank {1} travels {2} hops, and is needed "
+                  "after {3}",
+                  segment, owner, hops, way);
+  };
+  int64_t segments = whole.reach->shape[1], inRing = parts / numRings;
+  if (!inner.reach)
+    return check(whole, owner * segments + segment, owner, other);
+  if (Failure failure = check(whole, owner * segments + segment, owner / inRing,
+                              other / inRing))
+    return failure;
+  return check(inner, (owner * numRings + other / inRing) * segments + segment,
+               owner % inRing, other % inRing);
 }
 
 /// And goes no farther, unless it may.
-std::optional<std::string> Checker::checkFarthest() {
-  if (!reach || options.allowNeedless)
+std::optional<std::string> Checker::checkFarthest(const Travel &travel) {
+  if (!travel.reach || options.allowNeedless)
     return std::nullopt;
-  for (auto [entry, wanted] : llvm::enumerate(farthest))
-    if (int64_t hops = reach->integer(static_cast<int64_t>(entry));
-        hops != wanted)
+  for (int64_t i = 0, size = travel.reach->size(); i < size; ++i)
+    if (int64_t hops = travel.reach->integer(i); hops != travel.farthest[i]) {
+      auto [owner, segment] = entryOf(*travel.reach, i);
       return format("segment {0} of rank {1} travels {2} hops, and is needed "
                     "after {3} at most",
-                    entry % reach->shape[1], entry / reach->shape[1], hops,
-                    wanted);
+                    segment, owner, hops, travel.farthest[i]);
+    }
   return std::nullopt;
 }
 
@@ -183,7 +244,9 @@ std::optional<std::string> Checker::checkTable(const Contract::Need &need,
         }
     }
   }
-  return checkFarthest();
+  if (Failure failure = checkFarthest(whole))
+    return failure;
+  return checkFarthest(inner);
 }
 
 /// Without a table all pairs of segments are computed that have positions.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "passes/Proof/Conditions.h"
 
+#include "dialect/Ring/Slices.h"
+
 using namespace mlir;
 using namespace burst;
 using namespace burst::proof;
@@ -25,15 +27,12 @@ Index Conditions::segmentOf(ring::LayoutAttr layout) {
 /// One of all, as generic as that of the conditions.
 Index Conditions::anyRank() {
   if (!otherRank)
-    otherRank =
-        places.isOne() ? Index(0) : Index::of(places.arithmetic.addAtom("q"));
+    otherRank = places.anyRank("q");
   return *otherRank;
 }
 
 Formula Conditions::isRank(const Index &x, Operation *op) {
-  Linear value = places.linear(x, op);
-  return atLeast(value, 0) &&
-         below(value, places.linear(Index::numRanks(), op));
+  return places.isAtLeast(x, 0, op) && places.isBelow(x, places.numRanks(), op);
 }
 
 /// Two conditions are decided faster than one of both.
@@ -63,7 +62,7 @@ std::vector<Formula> Conditions::ofSent(ring::TransferOpInterface start,
     return {};
   }
   Value tensor = start.getTensors()[index];
-  Place place = places.generic(start->getParentOfType<scf::ForOp>());
+  Place place = places.generic(loopAround(start));
   Side side = accounts.sideOf(tensor).value_or(Side::Query);
   Index owner = places.index(start.getOwner(), place);
   Formula isSent =
@@ -75,12 +74,11 @@ std::vector<Formula> Conditions::ofSent(ring::TransferOpInterface start,
 
 std::vector<Formula> Conditions::ofKept(scf::ForOp loop, unsigned number) {
   Place place = places.generic(loop);
-  Formula first = accounts.of(loop.getInitArgs()[number], {places.rank()}).has;
-  Formula before = accounts.kept(loop, number,
-                                 {places.rank(), loop, places.firstTurn(loop)});
+  Formula first = accounts.of(loop.getInitArgs()[number], place.around()).has;
+  Formula before =
+      accounts.kept(loop, number, place.in(places.firstTurn(loop)));
   Formula next = accounts.of(loop.getYieldedValues()[number], place).has;
-  Formula behind =
-      accounts.kept(loop, number, {places.rank(), loop, place.turn + 1});
+  Formula behind = accounts.kept(loop, number, place.in(place.turn + 1));
   return {implies(first, before), implies(before, first), implies(next, behind),
           implies(behind, next)};
 }
@@ -96,6 +94,9 @@ void Conditions::findInvariants(scf::ForOp loop) {
         return;
     }
   };
+  // What goes into an inner loop is there by the first template.
+  for (auto inner : loop.getOps<scf::ForOp>())
+    findInvariants(inner);
   for (auto start : loop.getOps<ring::TransferOpInterface>())
     for (auto [index, tensor] : llvm::enumerate(start.getTensors()))
       if (accounts.isAccount(tensor) && Accounts::isOfTurn(tensor, start))
@@ -103,7 +104,8 @@ void Conditions::findInvariants(scf::ForOp loop) {
                [&] { return ofSent(start, index); });
   for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs()))
     if (accounts.isAccount(argument) && Accounts::isKept(loop, number))
-      choose({loop, static_cast<unsigned>(number)}, Accounts::numKept,
+      choose({loop, static_cast<unsigned>(number)},
+             Accounts::numKept * (loopAround(loop) ? 2 : 1),
              [&] { return ofKept(loop, number); });
 }
 
@@ -138,7 +140,6 @@ void Conditions::visit(Block &block, const Place &place) {
 
 void Conditions::visit(scf::ForOp loop) {
   Place here = places.generic(loop);
-  Place top{places.rank()};
   for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
     if (argument.getType().isIndex()) {
       places.checkCarried(loop, number);
@@ -152,9 +153,9 @@ void Conditions::visit(scf::ForOp loop) {
       continue;
     Value init = loop.getInitArgs()[number];
     Value next = loop.getYieldedValues()[number];
-    Holding before = accounts.of(init, top), behind = accounts.of(next, here);
-    Holding carried =
-        accounts.carried(loop, number, places.rank(), here.turn + 1);
+    Holding before = accounts.of(init, here.around()),
+            behind = accounts.of(next, here);
+    Holding carried = accounts.carried(loop, number, here.in(here.turn + 1));
     places.require(loop, "carries the shard of one owner",
                    isEqual(behind.owner, carried.owner, loop));
     if (behind.isGathered != carried.isGathered)
@@ -209,28 +210,46 @@ void Conditions::visit(ring::TransferOpInterface start, const Place &place) {
                        std::move(formula));
 }
 
+/// Whether what returns to this rank has the same buffers.
+bool Conditions::sharesBuffers(ring::TransferOpInterface start) {
+  bool isByChannel = static_cast<bool>(ring::getMaxSlices(program));
+  WalkResult found = program.walk([&](ring::TransferOpInterface other) {
+    bool returns = other.getReceivedOwner() == rankOf(program) &&
+                   isPartialResult(labels.of(other.getTensors().front()));
+    bool isAlike = !isByChannel || other.getChannel().getIndex() ==
+                                       start.getChannel().getIndex();
+    return returns && isAlike ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 void Conditions::visitShift(ring::TransferOpInterface start,
                             const Place &place) {
   struct Fields {
     Index owner, to, received, from;
   };
   auto fieldsAt = [&](const Place &at) -> Fields {
-    return {places.index(start.getOwner(), at), places.index(start.getTo(), at),
-            places.index(start.getReceivedOwner(), at),
-            places.index(start.getFrom(), at)};
+    auto peer = [&](Value value) {
+      return places.peer(start, places.index(value, at), at.rank);
+    };
+    return {places.index(start.getOwner(), at), peer(start.getTo()),
+            places.index(start.getReceivedOwner(), at), peer(start.getFrom())};
   };
   Index segment = segmentOf(start.getLayout());
   auto isSent = [&](const Index &owner, const Place &at, bool checks = false) {
     return accounts.isSent(start, owner, segment, at, checks);
   };
   Fields own = fieldsAt(place);
-  for (const Index &rank : {own.owner, own.to, own.received, own.from})
+  for (const Index &rank : {own.owner, own.received})
     places.require(start, "names ranks", isRank(rank, start));
+  for (Value peer : {start.getTo(), start.getFrom()})
+    places.require(start, "names ranks",
+                   places.isPeer(start, places.index(peer, place)));
   Formula sends = isSent(own.owner, place, true);
   Formula receives = isSent(own.received, place, true);
   // What follows the shard of another has other buffers than what returns.
   if (isPartialResult(labels.of(start.getTensors().front())) &&
-      start.getReceivedOwner() != rankOf(program))
+      start.getReceivedOwner() != rankOf(program) && sharesBuffers(start))
     places.require(
         start, "receives what follows the shard of another",
         implies(receives, !isEqual(own.received, places.rank(), start)));
@@ -245,7 +264,7 @@ void Conditions::visitShift(ring::TransferOpInterface start,
                    implies(sends, sent.present(own.owner, segment)));
   }
   // To whom it sends receives the same, at the same place.
-  Place there{own.to, place.loop, place.turn};
+  Place there = place.on(own.to);
   Fields other = fieldsAt(there);
   Formula isMet = isEqual(other.from, places.rank(), start) &&
                   isEqual(other.received, own.owner, start);
@@ -253,7 +272,7 @@ void Conditions::visitShift(ring::TransferOpInterface start,
   requireSame(start, "a send meets a receive of the same segments",
               isMet && sends, isMet && isSent(other.received, there));
   // From whom it receives sends to it, and so the same.
-  Place back{own.from, place.loop, place.turn};
+  Place back = place.on(own.from);
   Fields sender = fieldsAt(back);
   places.require(
       start, "a receive meets its send",
@@ -281,8 +300,7 @@ void Conditions::visitGather(ring::TransferOpInterface start,
   Formula isSent = places.segment(start.getSegments(), distance, owner, segment,
                                   place, true);
   // Who receives it reads the same flag.
-  Place there = place;
-  there.rank = anyRank();
+  Place there = place.on(anyRank());
   Index from = places.index(start.getOwner(), there);
   Index way = places.remainder(places.rank() - from, start);
   requireSame(start, "a gather's sender and its receiver read one flag",

@@ -37,6 +37,7 @@ private:
   void visit(mlir::scf::ForOp loop);
   void visit(ring::TransferOpInterface start, const Place &place);
   void visitAllToAll(ring::TransferOpInterface start, const Place &place);
+  bool sharesBuffers(ring::TransferOpInterface start);
   void visitShift(ring::TransferOpInterface start, const Place &place);
   void visitGather(ring::TransferOpInterface start, const Place &place);
   void visitReturn(mlir::Operation *op);

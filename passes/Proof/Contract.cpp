@@ -61,14 +61,20 @@ Contract Contract::of(func::FuncOp program) {
                                    : func::CallOp();
     for (Value other : call ? ValueRange(call.getResults()) : ValueRange()) {
       auto type = dyn_cast<RankedTensorType>(other.getType());
+      bool isTable = type && type.getElementType().isIndex();
       if (other.getType().isIndex())
-        need.step = other;
-      else if (type && type.getElementType().isIndex() &&
-               type.getShape() == ArrayRef<int64_t>(travelling))
+        (need.step ? need.innerStep : need.step) = other;
+      else if (isTable && type.getShape() == ArrayRef<int64_t>(travelling))
         need.reach = other;
+      else if (isTable && type.getRank() == 3 &&
+               type.getDimSize(0) == travelling[0] &&
+               type.getDimSize(2) == travelling[1])
+        need.innerReach = other;
     }
     if (!need.reach || !need.step)
       need.reach = need.step = nullptr;
+    if (!need.reach || !need.innerReach || !need.innerStep)
+      need.innerReach = need.innerStep = nullptr;
     contract.needs.push_back(need);
   }
   return contract;

@@ -25,11 +25,17 @@ struct Contract {
   /// the other after no more hops than its segment's reach; 0 <= reach < P, and
   /// the step is 1 or P - 1. Where nothing may travel in vain, some pair is
   /// needed after as many hops as a reach says, unless it is 0.
+  ///
+  /// In a nest, N rings of P ranks, that is said of either ring: the shard
+  /// comes to the ring of the other rank after no more hops than `reach`, and
+  /// in it to the other after no more than `innerReach`, which has one for each
+  /// ring. No segment goes round in a ring to which it does not come.
   struct Need {
     mlir::Value pairs;       ///< flags, as `ring.attend` takes them
     mlir::Value reach, step; ///< null where all travel to where they are
                              ///< needed, and where nothing would check them
-    bool movesKeys = true;   ///< else queries travel
+    mlir::Value innerReach, innerStep; ///< of a nest
+    bool movesKeys = true;             ///< else queries travel
   };
   llvm::SmallVector<Need, 2> needs;
 

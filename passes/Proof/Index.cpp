@@ -112,24 +112,39 @@ Index &Index::operator+=(const Index &other) {
 //===----------------------------------------------------------------------===//
 
 Arithmetic::Arithmetic() {
-  makeAtom("P", 0);
+  makeAtom("P", 0, Modulus::Ranks);
   // P = 1 is another program: it sends nothing.
   addFact(numRanksAtom, atLeast(Linear::unknown(numRanksAtom), 2));
 }
 
-Atom Arithmetic::makeAtom(std::string name, int64_t turns) {
+Index Arithmetic::numRings() {
+  if (!ringsAtom) {
+    ringsAtom = makeAtom("N", 0, Modulus::Rings);
+    addFact(*ringsAtom, atLeast(Linear::unknown(*ringsAtom), 2));
+  }
+  return Index::of(*ringsAtom);
+}
+
+Atom Arithmetic::atomOf(Modulus modulus) const {
+  return modulus == Modulus::Ranks ? numRanksAtom : *ringsAtom;
+}
+
+Atom Arithmetic::makeAtom(std::string name, int64_t turns, Modulus modulus) {
   Known known;
   known.name = std::move(name);
   known.turns = turns;
+  known.modulus = modulus;
   atoms.push_back(std::move(known));
   return atoms.size() - 1;
 }
 
-Atom Arithmetic::addAtom(std::string name, int64_t turns) {
-  Atom atom = makeAtom(std::move(name), turns);
+Atom Arithmetic::addAtom(std::string name, int64_t turns, Modulus modulus) {
+  if (modulus == Modulus::Rings)
+    numRings();
+  Atom atom = makeAtom(std::move(name), turns, modulus);
   Linear own = Linear::unknown(atom);
-  addFact(atom,
-          atLeast(own, 0) && below(own, Linear::unknown(numRanksAtom) * turns));
+  addFact(atom, atLeast(own, 0) &&
+                    below(own, Linear::unknown(atomOf(modulus)) * turns));
   return atom;
 }
 
@@ -165,13 +180,22 @@ Formula Arithmetic::factsOf(const Formula &formula) const {
   std::set<Atom> seen = {numRanksAtom}, open;
   collectAtoms(formula, open);
   std::vector<Formula> facts = {atoms[numRanksAtom].facts};
+  auto add = [&](const Formula &fact) {
+    facts.push_back(fact);
+    collectAtoms(fact, open);
+  };
+  std::set<std::pair<Atom, Atom>> added;
   while (!open.empty()) {
-    Atom atom = *open.begin();
-    open.erase(open.begin());
-    if (!seen.insert(atom).second)
-      continue;
-    facts.push_back(atoms[atom].facts);
-    collectAtoms(atoms[atom].facts, open);
+    while (!open.empty()) {
+      Atom atom = *open.begin();
+      open.erase(open.begin());
+      if (seen.insert(atom).second)
+        add(atoms[atom].facts);
+    }
+    for (Atom atom : seen)
+      for (const auto &[other, fact] : atoms[atom].others)
+        if (seen.count(other) && added.insert({atom, other}).second)
+          add(fact);
   }
   return Formula::all(std::move(facts));
 }
@@ -190,17 +214,33 @@ std::optional<Index> Arithmetic::select(const Formula &condition,
     return a;
   if (condition.isFalse())
     return b;
+  if (std::optional<Index> found = selectLinear(condition, a, b))
+    return found;
+  std::optional<Digits> left = digits(a), right = digits(b);
+  if (!left || !right)
+    return std::nullopt;
+  std::optional<Index> high = selectLinear(condition, left->high, right->high),
+                       low = selectLinear(condition, left->low, right->low);
+  if (!high || !low)
+    return std::nullopt;
+  return *high * Polynomial::numRanks() + *low;
+}
+
+std::optional<Index> Arithmetic::selectLinear(const Formula &condition,
+                                              const Index &a, const Index &b) {
+  if (a == b)
+    return a;
   std::optional<Linear> left = linear(a), right = linear(b);
   if (!left || !right)
     return std::nullopt;
-  Atom atom = makeAtom("select", 0);
+  Atom atom = makeAtom("select", 0, Modulus::Ranks);
   // Of atoms of one range, it has that range.
   std::optional<Atom> first = a.getAtom(), second = b.getAtom();
-  if (first && second)
-    atoms[atom].turns =
-        atoms[*first].turns && atoms[*second].turns
-            ? std::max(atoms[*first].turns, atoms[*second].turns)
-            : 0;
+  if (first && second && atoms[*first].turns && atoms[*second].turns &&
+      atoms[*first].modulus == atoms[*second].modulus) {
+    atoms[atom].turns = std::max(atoms[*first].turns, atoms[*second].turns);
+    atoms[atom].modulus = atoms[*first].modulus;
+  }
   Linear own = Linear::unknown(atom);
   addFact(atom, implies(condition, equal(own, *left)) &&
                     implies(!condition, equal(own, *right)));
@@ -211,13 +251,21 @@ std::optional<Index> Arithmetic::select(const Formula &condition,
 // Remainders
 //===----------------------------------------------------------------------===//
 
-Index Arithmetic::reduce(const Index &x) const {
-  Index result = x.getConstant()[0];
+Index Arithmetic::reduce(const Index &x, Modulus modulus) const {
+  // Modulo N powers of P stay.
+  bool isByRanks = modulus == Modulus::Ranks;
+  auto reduced = [&](const Polynomial &coefficient) {
+    return isByRanks ? Polynomial(coefficient[0]) : coefficient;
+  };
+  Index result(reduced(x.getConstant()));
   for (const auto &[atom, coefficient] : x.getTerms()) {
-    if (atom == numRanksAtom || coefficient[0] == 0)
+    Polynomial factor = reduced(coefficient);
+    if (factor.isZero() || (atom == numRanksAtom && isByRanks) ||
+        (isNumRings(atom) && !isByRanks))
       continue;
-    const std::optional<Index> &of = atoms[atom].remainderOf;
-    result += (of ? *of : Index::of(atom)) * Polynomial(coefficient[0]);
+    const Known &known = atoms[atom];
+    bool isRemainder = known.remainderOf && known.modulus == modulus;
+    result += (isRemainder ? *known.remainderOf : Index::of(atom)) * factor;
   }
   return result;
 }
@@ -237,23 +285,28 @@ static bool mayOverflow(const Index &x) {
   return sum > 0x1p62;
 }
 
-/// Whether 0 <= low < P.
-bool Arithmetic::isOwnRemainder(const Index &low) {
-  Linear value = *linear(low);
-  Formula outside =
-      below(value, 0) || atLeast(value, Linear::unknown(numRanksAtom));
+/// Whether above < x < end.
+bool Arithmetic::isBetween(const Linear &x, const Linear &above,
+                           const Linear &end) {
+  Formula outside = atLeast(above, x) || atLeast(x, end);
   return decide(factsOf(outside) && outside).answer == Decision::Answer::None;
 }
 
+/// Whether 0 <= low < P, or N.
+bool Arithmetic::isOwnRemainder(const Index &low, Modulus modulus) {
+  return isBetween(*linear(low), -1, Linear::unknown(atomOf(modulus)));
+}
+
 /// An atom m for which low = m + j P, of the few j that there are.
-std::optional<Index> Arithmetic::makeRemainder(const Index &low) {
+std::optional<Index> Arithmetic::makeRemainder(const Index &low,
+                                               Modulus modulus) {
   // An atom below n P is at most n P - 1, so low lies between
   // -below * P + rest and above * P + more.
   int64_t lower = 0, upper = 0, constant = low.getConstant()[0];
   int64_t rest = constant, more = constant;
   for (const auto &[atom, coefficient] : low.getTerms()) {
     int64_t factor = coefficient[0], turns = atoms[atom].turns;
-    if (turns == 0)
+    if (turns == 0 || atoms[atom].modulus != modulus)
       return std::nullopt;
     if (factor < 0) {
       lower -= factor * turns;
@@ -269,32 +322,118 @@ std::optional<Index> Arithmetic::makeRemainder(const Index &low) {
   int64_t end = upper + (more < 0 ? 0 : more / 2 + 1);
   if (end - first > mostCases)
     return std::nullopt;
-  Linear value = *linear(low), numRanks = Linear::unknown(numRanksAtom);
-  Atom atom = addAtom("remainder");
+  Linear value = *linear(low), by = Linear::unknown(atomOf(modulus));
+  Atom atom = addAtom("remainder", 1, modulus);
   std::vector<Formula> cases;
   for (int64_t j = first; j < end; ++j)
-    cases.push_back(equal(value, Linear::unknown(atom) + numRanks * j));
+    cases.push_back(equal(value, Linear::unknown(atom) + by * j));
   addFact(atom, Formula::any(std::move(cases)));
   atoms[atom].remainderOf = low;
   return Index::of(atom);
 }
 
-std::optional<Remainder> Arithmetic::remainder(const Index &x) {
+std::optional<Remainder> Arithmetic::remainder(const Index &x,
+                                               Modulus modulus) {
   if (mayOverflow(x))
     return std::nullopt;
-  Index low = reduce(x);
-  auto found = remainders.find(low);
+  Index low = reduce(x, modulus);
+  auto found = remainders.find({modulus, low});
   if (found != remainders.end())
     return Remainder{found->second, low};
-  if (!linear(low))
+  // N is not compared with a multiple of P.
+  if (!linear(low) ||
+      (modulus == Modulus::Rings && !low.getConstant().isConstant()))
     return std::nullopt;
   std::optional<Index> value;
-  if (isOwnRemainder(low))
+  if (isOwnRemainder(low, modulus))
     value = low;
   else
-    value = makeRemainder(low);
+    value = makeRemainder(low, modulus);
   if (!value)
     return std::nullopt;
-  remainders.emplace(low, *value);
+  remainders.emplace(std::pair(modulus, low), *value);
   return Remainder{*value, low};
+}
+
+//===----------------------------------------------------------------------===//
+// Digits
+//===----------------------------------------------------------------------===//
+
+/// p / (P + past), where that is a number.
+static std::optional<int64_t> quotient(const Polynomial &p, int64_t past) {
+  if (p.size() != 2 || p[0] != past * p[1])
+    return std::nullopt;
+  return p[1];
+}
+
+/// x as (P + past) * high + low, where low has no factor P.
+static std::optional<Digits> split(const Index &x, int64_t past) {
+  Digits found;
+  if (auto factor = quotient(x.getConstant(), past))
+    found.high = *factor;
+  else
+    found.low = x.getConstant();
+  for (const auto &[atom, coefficient] : x.getTerms())
+    if (auto factor = quotient(coefficient, past))
+      found.high += Index::of(atom) * Polynomial(*factor);
+    else if (coefficient.isConstant())
+      found.low += Index::of(atom) * coefficient;
+    else
+      return std::nullopt;
+  return found;
+}
+
+static Linear baseOf(int64_t past) {
+  return Linear::unknown(numRanksAtom) + past;
+}
+
+std::optional<Digits> Arithmetic::digits(const Index &x, int64_t past) {
+  if (mayOverflow(x))
+    return std::nullopt;
+  std::optional<Digits> found = split(x, past);
+  if (!found || !isLowDigit(found->low, past, /*isSigned=*/false))
+    return std::nullopt;
+  return found;
+}
+
+bool Arithmetic::isLowDigit(const Index &low, int64_t past, bool isSigned) {
+  auto [known, isNew] = lowDigits.try_emplace({low, past, isSigned}, false);
+  std::optional<Linear> value = linear(low);
+  if (isNew && value)
+    known->second =
+        isBetween(*value, isSigned ? -baseOf(past) : Linear(-1), baseOf(past));
+  return known->second;
+}
+
+std::optional<Arithmetic::Signed> Arithmetic::signedDigits(const Index &x) {
+  if (mayOverflow(x))
+    return std::nullopt;
+  for (int64_t past : {0, 1}) {
+    std::optional<Digits> found = split(x, past);
+    if (!found)
+      continue;
+    std::optional<Linear> high = linear(found->high), low = linear(found->low);
+    if (high && low && isLowDigit(found->low, past, /*isSigned=*/true))
+      return Signed{*high, *low};
+  }
+  return std::nullopt;
+}
+
+std::optional<Formula> Arithmetic::isAtLeastZero(const Index &x) {
+  if (std::optional<Linear> value = linear(x))
+    return atLeast(*value, 0);
+  std::optional<Signed> found = signedDigits(x);
+  if (!found)
+    return std::nullopt;
+  return atLeast(found->high, 1) ||
+         (equal(found->high, 0) && atLeast(found->low, 0));
+}
+
+std::optional<Formula> Arithmetic::isZero(const Index &x) {
+  if (std::optional<Linear> value = linear(x))
+    return equal(*value, 0);
+  std::optional<Signed> found = signedDigits(x);
+  if (!found)
+    return std::nullopt;
+  return equal(found->high, 0) && equal(found->low, 0);
 }

@@ -7,6 +7,10 @@
 // products with P never reach a formula, and a remainder inside of another one
 // drops too.
 //
+// Where a ring turns inside of another one, P is the number of ranks of an
+// inner ring and N that of the rings: an owner is P g + x, two digits by which
+// it is compared, and remainders are by P, by N, and so of P N.
+//
 //===----------------------------------------------------------------------===//
 #ifndef BURST_PASSES_PROOF_INDEX_H
 #define BURST_PASSES_PROOF_INDEX_H
@@ -85,10 +89,18 @@ private:
   std::map<Atom, Polynomial> terms;
 };
 
-/// A remainder by P, and a form without multiples of P and remainders that it
-/// is the remainder of.
+/// What a remainder is by: the ranks of a ring, P, or the rings, N.
+enum class Modulus : uint8_t { Ranks, Rings };
+
+/// A remainder by a modulus, and a form without multiples of it and remainders
+/// that it is the remainder of.
 struct Remainder {
   Index value, of;
+};
+
+/// base * high + low, where 0 <= low < base.
+struct Digits {
+  Index high, low;
 };
 
 /// The atoms of a proof, and what is known of them.
@@ -96,27 +108,49 @@ class Arithmetic {
 public:
   Arithmetic();
 
-  /// A number from 0 to below `turns` * P.
-  Atom addAtom(std::string name, int64_t turns = 1);
+  /// N, from 2 on; in its first use it begins to be there.
+  Index numRings();
+  Index numberOf(Modulus modulus) {
+    return modulus == Modulus::Ranks ? Index::numRanks() : numRings();
+  }
+  /// A number from 0 to below `turns` times P, or N.
+  Atom addAtom(std::string name, int64_t turns = 1,
+               Modulus modulus = Modulus::Ranks);
   /// A number of any size.
-  Atom addOpenAtom(std::string name) { return makeAtom(std::move(name), 0); }
+  Atom addOpenAtom(std::string name) {
+    return makeAtom(std::move(name), 0, Modulus::Ranks);
+  }
   void addFact(Atom atom, Formula fact);
+  /// Of two atoms, for formulas that are about both.
+  void addFact(Atom atom, Atom other, Formula fact) {
+    atoms[atom].others.emplace_back(other, std::move(fact));
+  }
   const std::string &nameOf(Atom atom) const { return atoms[atom].name; }
   unsigned getNumAtoms() const { return atoms.size(); }
 
   /// The product, of which one factor is a polynomial in P.
   static std::optional<Index> multiply(const Index &a, const Index &b);
-  /// x mod P, with the sign of P; none where an atom of x may have any size or
-  /// where x might overflow a machine word.
-  std::optional<Remainder> remainder(const Index &x);
-  /// The same modulo P, without multiples of P and remainders in it.
-  Index reduce(const Index &x) const;
+  /// x mod P or N, with the sign of that; none where an atom of x may have any
+  /// size or where x might overflow a machine word.
+  std::optional<Remainder> remainder(const Index &x,
+                                     Modulus modulus = Modulus::Ranks);
+  /// The same modulo P or N, without multiples of it and remainders in it.
+  Index reduce(const Index &x, Modulus modulus = Modulus::Ranks) const;
+  /// x by P + `past`; none where it does not fall apart so.
+  std::optional<Digits> digits(const Index &x, int64_t past = 0);
   /// a where the condition holds, else b; none where one of them is not linear.
   std::optional<Index> select(const Formula &condition, const Index &a,
                               const Index &b);
 
-  /// Whether an atom is a number from 0 on, below a multiple of P.
+  /// That x is 0 or more, or is 0; none where x is not linear, nor two digits.
+  std::optional<Formula> isAtLeastZero(const Index &x);
+  std::optional<Formula> isZero(const Index &x);
+
+  /// Whether an atom is a number from 0 on, below a multiple of its modulus.
   bool isBounded(Atom atom) const { return atoms[atom].turns > 0; }
+  /// Of a bounded atom, or of N.
+  Modulus modulusOf(Atom atom) const { return atoms[atom].modulus; }
+  bool isNumRings(Atom atom) const { return ringsAtom == atom; }
   /// As a form for formulas; none where P is a factor of an atom or of itself,
   /// or where a coefficient is so large that machine words might overflow.
   static std::optional<Linear> linear(const Index &x);
@@ -126,17 +160,33 @@ public:
 private:
   struct Known {
     std::string name;
-    int64_t turns = 0; ///< below so many times P; 0: of any size
+    int64_t turns = 0; ///< below so many times the modulus; 0: of any size
+    Modulus modulus = Modulus::Ranks;
     Formula facts{true};
+    std::vector<std::pair<Atom, Formula>> others = {}; ///< of it and of others
     std::optional<Index> remainderOf;
   };
+  /// base * high + low of linear forms, where -base < low < base.
+  struct Signed {
+    Linear high, low;
+  };
 
-  Atom makeAtom(std::string name, int64_t turns);
-  bool isOwnRemainder(const Index &low);
-  std::optional<Index> makeRemainder(const Index &low);
+  Atom makeAtom(std::string name, int64_t turns, Modulus modulus);
+  Atom atomOf(Modulus modulus) const;
+  bool isBetween(const Linear &x, const Linear &above, const Linear &end);
+  bool isLowDigit(const Index &low, int64_t past, bool isSigned);
+  bool isOwnRemainder(const Index &low, Modulus modulus);
+  std::optional<Index> makeRemainder(const Index &low, Modulus modulus);
+  std::optional<Signed> signedDigits(const Index &x);
+  std::optional<Index> selectLinear(const Formula &condition, const Index &a,
+                                    const Index &b);
 
   std::vector<Known> atoms;
-  std::map<Index, Index> remainders; ///< by what they are remainders of
+  std::optional<Atom> ringsAtom;
+  /// By what they are remainders of.
+  std::map<std::pair<Modulus, Index>, Index> remainders;
+  /// Of a low digit and its base, whether it is one, with or without a sign.
+  std::map<std::tuple<Index, int64_t, bool>, bool> lowDigits;
 };
 
 } // namespace burst::proof

@@ -291,8 +291,10 @@ void Labels::visit(func::CallOp call) {
 }
 
 void Labels::visit(scf::ForOp loop) {
-  if (loop->getParentOp() != program)
-    return fail(loop, "a loop inside of another one");
+  scf::ForOp outer = loopAround(loop);
+  if (loop->getParentOp() != program &&
+      !(places.getNest() && outer && outer->getParentOp() == program))
+    return fail(loop, "a loop inside of another one that is no nest of rings");
   for (auto [argument, init] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
     for (auto [index, label] :
@@ -319,8 +321,10 @@ void Labels::visit(ring::TransferOpInterface start) {
     return fail(start, "a channel of another grid");
   if (start.isAllToAll())
     return visitAllToAll(start, extent);
-  if (ring::groupOf(program, start.getChannel().getAxes()) !=
-      ring::shardingOf(program).sequence)
+  RankGroup group = ring::groupOf(program, start.getChannel().getAxes());
+  const std::optional<Nest> &nest = places.getNest();
+  bool isOfNest = nest && (group == nest->outer || group == nest->inner);
+  if (group != ring::shardingOf(program).sequence && !isOfNest)
     return fail(start, "a channel of other axes than those of the sequence");
   for (auto [index, tensor, dim] :
        llvm::enumerate(start.getTensors(), start.getDims())) {

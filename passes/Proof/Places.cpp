@@ -21,7 +21,16 @@ namespace burst::proof {
 
 bool operator<(const Place &a, const Place &b) {
   Operation *loopA = a.loop, *loopB = b.loop;
-  return std::tie(loopA, a.rank, a.turn) < std::tie(loopB, b.rank, b.turn);
+  return std::tie(loopA, a.rank, a.turn, a.outer) <
+         std::tie(loopB, b.rank, b.turn, b.outer);
+}
+
+scf::ForOp loopAround(Operation *op) {
+  return dyn_cast<scf::ForOp>(op->getParentOp());
+}
+
+scf::ForOp loopOf(Value value) {
+  return dyn_cast<scf::ForOp>(value.getParentRegion()->getParentOp());
 }
 
 /// Where scalar code is evaluated: in the program at a place, in a function
@@ -44,11 +53,13 @@ struct Scope {
 //===----------------------------------------------------------------------===//
 
 Places::Places(func::FuncOp program, const Contract &contract,
-               ArrayRef<std::pair<Value, Index>> chosen, Arithmetic &arithmetic)
+               ArrayRef<std::pair<Value, bool>> goBack, Arithmetic &arithmetic)
     : arithmetic(arithmetic), program(program), contract(contract),
       sequence(ring::shardingOf(program).sequence), parts(sequence.size),
-      chosen(chosen),
-      genericRank(isOne() ? Index(0) : Index::of(arithmetic.addAtom("r"))) {}
+      goBack(goBack) {
+  findNest();
+  genericRank = anyRank("r");
+}
 
 void Places::refuse(Operation *op, const Twine &why) {
   if (!reason)
@@ -61,7 +72,9 @@ void Places::require(Operation *op, std::string what, Formula formula) {
 }
 
 Place Places::generic(scf::ForOp loop) {
-  return {genericRank, loop, loop ? turnOf(loop) : Index(0)};
+  if (!loop)
+    return {genericRank};
+  return generic(loopAround(loop)).inside(loop, turnOf(loop));
 }
 
 Linear Places::linear(const Index &x, Operation *op) {
@@ -71,16 +84,38 @@ Linear Places::linear(const Index &x, Operation *op) {
   return 0;
 }
 
-Index Places::remainder(const Index &x, Operation *op) {
-  if (std::optional<Remainder> found = arithmetic.remainder(x))
+Formula Places::isEqual(const Index &x, const Index &y, Operation *op) {
+  if (std::optional<Formula> found = arithmetic.isZero(x - y))
+    return *found;
+  linear(x - y, op);
+  return Formula(false);
+}
+
+Formula Places::isAtLeast(const Index &x, const Index &y, Operation *op) {
+  if (std::optional<Formula> found = arithmetic.isAtLeastZero(x - y))
+    return *found;
+  linear(x - y, op);
+  return Formula(false);
+}
+
+Index Places::remainder(const Index &x, Modulus modulus, Operation *op) {
+  if (std::optional<Remainder> found = arithmetic.remainder(x, modulus))
     return found->value;
   refuse(op, "a remainder of what may be of any size");
   return 0;
 }
 
+/// By the number of all ranks.
+Index Places::remainder(const Index &x, Operation *op) {
+  if (!nest)
+    return remainder(x, Modulus::Ranks, op);
+  Digits found = digits(x, op).value_or(Digits());
+  return join(remainder(found.high, Modulus::Rings, op), found.low);
+}
+
 /// A constant, where those that depend on the number of ranks are read so.
 Index Places::constant(int64_t value) const {
-  if (!isOne() && value >= parts - 1 && value <= parts + 1)
+  if (!isOne() && !nest && value >= parts - 1 && value <= parts + 1)
     return Index::numRanks() + Index(value - parts);
   return value;
 }
@@ -94,8 +129,15 @@ const Places::Bounds &Places::boundsOf(scf::ForOp loop) {
   Index step = index(loop.getStep(), top);
   made.first = index(loop.getLowerBound(), top);
   made.end = index(loop.getUpperBound(), top);
+  Modulus modulus = nest && !loopAround(loop) ? Modulus::Rings : Modulus::Ranks;
+  if (std::optional<int64_t> end = made.end.getNumber(); nest && end) {
+    const RankGroup &ring =
+        modulus == Modulus::Rings ? nest->outer : nest->inner;
+    if (std::abs(*end - ring.size) <= 1)
+      made.end = arithmetic.numberOf(modulus) + (*end - ring.size);
+  }
   // Turns of which ranks differ would be turns of which they do not meet.
-  Index past = made.end - Index::numRanks();
+  Index past = made.end - arithmetic.numberOf(modulus);
   if (step.getNumber() != 1 || !made.first.getNumber() ||
       *made.first.getNumber() < 0 || !past.getNumber() ||
       *past.getNumber() > 1 ||
@@ -103,10 +145,11 @@ const Places::Bounds &Places::boundsOf(scf::ForOp loop) {
       *past.getNumber() + 2 < *made.first.getNumber()) {
     refuse(loop,
            "a loop whose turns are not those of 1, 2, 3, ... up to about P");
-    made.end = Index::numRanks();
+    made.end = arithmetic.numberOf(modulus);
     made.first = 0;
   }
-  Atom turn = arithmetic.addAtom("t", past.getNumber().value_or(0) > 0 ? 2 : 1);
+  Atom turn = arithmetic.addAtom("t", past.getNumber().value_or(0) > 0 ? 2 : 1,
+                                 modulus);
   Linear own = Linear::unknown(turn);
   arithmetic.addFact(turn, atLeast(own, linear(made.first, loop)) &&
                                below(own, linear(made.end, loop)));
@@ -162,12 +205,16 @@ Places::Scalar Places::evaluateIn(Value value, const Scope &scope) {
       return ofArgument(argument, *own);
     auto result = cast<OpResult>(value);
     if (auto loop = dyn_cast<scf::ForOp>(result.getOwner()))
-      return closedForm(loop, result.getResultNumber(), own->place.rank,
-                        endTurn(loop));
+      return closedForm(
+          loop, result.getResultNumber(),
+          own->place.at(loopAround(loop)).inside(loop, endTurn(loop)));
     if (isa<func::CallOp>(result.getOwner()))
       return ofCall(result, *own);
-    if (ring::matchPlace(program, result) == sequence)
+    std::optional<RankGroup> place = ring::matchPlace(program, result);
+    if (place == sequence)
       return {own->place.rank};
+    if (nest && place == nest->outer)
+      return {ringOf(own->place.rank, result.getOwner())};
     return compute(result.getOwner(), *own);
   };
   if (!own->remembers && own->known) {
@@ -191,14 +238,14 @@ Places::Scalar Places::evaluateIn(Value value, const Scope &scope) {
 Places::Scalar Places::ofArgument(BlockArgument argument, const Scope &scope) {
   Operation *parent = argument.getOwner()->getParentOp();
   if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-    if (loop != scope.place.loop) {
-      refuse(loop, "a loop inside of another one");
+    Place place = scope.place.at(loop);
+    if (loop != place.loop) {
+      refuse(loop, "what a loop carries, outside of it");
       return {};
     }
     if (argument.getArgNumber() == 0)
-      return {scope.place.turn};
-    return closedForm(loop, argument.getArgNumber() - 1, scope.place.rank,
-                      scope.place.turn);
+      return {place.turn};
+    return closedForm(loop, argument.getArgNumber() - 1, place);
   }
   for (const Scope *s = &scope; s; s = s->outer)
     if (s->call && parent == calleeOf(s->call))
@@ -208,9 +255,14 @@ Places::Scalar Places::ofArgument(BlockArgument argument, const Scope &scope) {
 }
 
 Places::Scalar Places::ofCall(OpResult result, const Scope &scope) {
-  for (const auto &[value, index] : chosen)
-    if (value == result)
-      return {index};
+  for (const auto &[value, isBack] : goBack)
+    if (value == result) {
+      if (!isBack)
+        return {1};
+      bool isOuter = nest && kindOf(value, 0) == Kind::Rings;
+      return {arithmetic.numberOf(isOuter ? Modulus::Rings : Modulus::Ranks) -
+              1};
+    }
   refuse(result.getOwner(), "a number that a function computes");
   return {};
 }
@@ -243,6 +295,8 @@ Places::Scalar Places::compute(Operation *op, const Scope &scope) {
         }
         if (isFlag)
           return {0, Formula(value.getValue().getBoolValue())};
+        if (nest)
+          return {value.getInt()};
         // Functions count segments, of which there may be P - 1.
         bool isOfFunction = op->getParentOfType<func::FuncOp>() != program;
         if (isOfFunction && value.getInt() != parts)
@@ -258,26 +312,24 @@ Places::Scalar Places::compute(Operation *op, const Scope &scope) {
         refuse(op, "the size of an axis along which nothing travels");
         return {};
       })
-      .Case<arith::AddIOp>(
-          [&](auto) -> Scalar { return {index(0) + index(1)}; })
-      .Case<arith::SubIOp>(
-          [&](auto) -> Scalar { return {index(0) - index(1)}; })
+      .Case<arith::AddIOp>([&](auto) -> Scalar {
+        auto [a, b] = pairOf(op, scope);
+        return {a + b};
+      })
+      .Case<arith::SubIOp>([&](auto) -> Scalar {
+        auto [a, b] = pairOf(op, scope);
+        return {a - b};
+      })
       .Case<arith::MulIOp>([&](auto) -> Scalar {
-        if (auto product = Arithmetic::multiply(index(0), index(1)))
+        if (auto product =
+                Arithmetic::multiply(factor(op->getOperand(0), scope),
+                                     factor(op->getOperand(1), scope)))
           return {*product};
         refuse(op, "a product of two numbers that depend on ranks or turns");
         return {};
       })
-      .Case<arith::RemUIOp>([&](auto) -> Scalar {
-        Index of = index(0);
-        if (!(index(1) == Index::numRanks())) {
-          refuse(op, "a remainder by another number than that of ranks");
-          return {};
-        }
-        if (scope.checks && !isNeverNegative(of))
-          require(op, "an index does not wrap", atLeast(linear(of, op), 0));
-        return {remainder(of, op)};
-      })
+      .Case<arith::RemUIOp>([&](auto) { return remainderOf(op, scope); })
+      .Case<arith::DivUIOp>([&](auto) { return divide(op, scope); })
       .Case<arith::AndIOp>(
           [&](auto) -> Scalar { return {0, truth(0) && truth(1)}; })
       .Case<arith::OrIOp>(
@@ -314,30 +366,104 @@ Places::Scalar Places::compare(arith::CmpIOp op, const Scope &scope) {
     refuse(op, "a comparison of other than indices");
     return {};
   }
-  Linear a = linear(evaluate(op.getLhs(), scope).index, op),
-         b = linear(evaluate(op.getRhs(), scope).index, op);
+  auto [a, b] = pairOf(op, scope);
   bool isUnsigned = op.getPredicate() >= arith::CmpIPredicate::ult;
   if (isUnsigned && scope.checks)
-    require(op, "an index does not wrap", atLeast(a, 0) && atLeast(b, 0));
+    require(op, "an index does not wrap",
+            isAtLeast(a, 0, op) && isAtLeast(b, 0, op));
   switch (op.getPredicate()) {
   case arith::CmpIPredicate::eq:
-    return {0, equal(a, b)};
+    return {0, isEqual(a, b, op)};
   case arith::CmpIPredicate::ne:
-    return {0, unequal(a, b)};
+    return {0, !isEqual(a, b, op)};
   case arith::CmpIPredicate::slt:
   case arith::CmpIPredicate::ult:
-    return {0, below(a, b)};
+    return {0, isBelow(a, b, op)};
   case arith::CmpIPredicate::sle:
   case arith::CmpIPredicate::ule:
-    return {0, atLeast(b, a)};
+    return {0, isAtLeast(b, a, op)};
   case arith::CmpIPredicate::sgt:
   case arith::CmpIPredicate::ugt:
-    return {0, below(b, a)};
+    return {0, isBelow(b, a, op)};
   case arith::CmpIPredicate::sge:
   case arith::CmpIPredicate::uge:
-    return {0, atLeast(a, b)};
+    return {0, isAtLeast(a, b, op)};
   }
   llvm_unreachable("unknown predicate");
+}
+
+/// Both operands; in a nest a constant is read by what the other one counts.
+std::pair<Index, Index> Places::pairOf(Operation *op, const Scope &scope) {
+  Value values[] = {op->getOperand(0), op->getOperand(1)};
+  Index found[] = {evaluate(values[0], scope).index,
+                   evaluate(values[1], scope).index};
+  // In regions a turn is compared with numbers like 1; those of a loop go on by
+  // one.
+  bool isOfPlace = isOfProgram(op->getResult(0), program);
+  for (int own : {0, 1}) {
+    IntegerAttr number;
+    Value other = values[1 - own];
+    if (!nest || !matchPattern(values[own], m_Constant(&number)))
+      continue;
+    scf::ForOp loop = loopOf(other);
+    bool isTurn = loop && loop.getInductionVar() == other;
+    found[own] = constant(number.getInt(), kindOf(other, found[1 - own]),
+                          /*isExact=*/!isOfPlace || isTurn);
+  }
+  return {found[0], found[1]};
+}
+
+/// Of a product: in a nest a constant is how far rings, or their rows of a
+/// table with a turn more than ranks, are apart.
+Index Places::factor(Value value, const Scope &scope) {
+  IntegerAttr number;
+  if (nest && matchPattern(value, m_Constant(&number)))
+    if (int64_t past = number.getInt() - nest->inner.size;
+        past == 0 || past == 1)
+      return Index::numRanks() + Index(past);
+  return evaluate(value, scope).index;
+}
+
+/// The constant by which a number of a nest is divided, and that number.
+Places::Scalar Places::divide(Operation *op, const Scope &scope) {
+  Index of = evaluate(op->getOperand(0), scope).index;
+  Index by = factor(op->getOperand(1), scope);
+  std::optional<int64_t> past = (by - Index::numRanks()).getNumber();
+  std::optional<Digits> found;
+  if (nest && past)
+    found = arithmetic.digits(of, *past);
+  if (!found) {
+    refuse(op, "a division by other than the number of ranks in a ring");
+    return {};
+  }
+  if (scope.checks && !isNeverNegative(of))
+    require(op, "an index does not wrap", isAtLeast(of, 0, op));
+  return {found->high};
+}
+
+Places::Scalar Places::remainderOf(Operation *op, const Scope &scope) {
+  Index of = evaluate(op->getOperand(0), scope).index,
+        by = evaluate(op->getOperand(1), scope).index;
+  IntegerAttr number;
+  if (nest && matchPattern(op->getOperand(1), m_Constant(&number))) {
+    Kind kind = kindOf(of);
+    by = constant(number.getInt(), kind);
+    if (kind == Kind::Rows || (kind == Kind::Whole && !(by == numRanks())))
+      by = factor(op->getOperand(1), scope);
+  }
+  if (scope.checks && !isNeverNegative(of))
+    require(op, "an index does not wrap", isAtLeast(of, 0, op));
+  if (by == numRanks())
+    return {remainder(of, op)};
+  if (nest && by == Index::numRanks())
+    return {remainder(of, Modulus::Ranks, op)};
+  if (nest && by == arithmetic.numRings())
+    return {remainder(of, Modulus::Rings, op)};
+  if (nest && by == Index::numRanks() + 1)
+    if (std::optional<Digits> found = arithmetic.digits(of, 1))
+      return {found->low};
+  refuse(op, "a remainder by another number than that of ranks");
+  return {};
 }
 
 /// Whether what an op computes decides what a rank does. What is required of
@@ -422,12 +548,12 @@ void Places::check(Operation *op, const Place &place) {
 
 /// What is added, modulo P, to a carried index in each turn; none where it
 /// becomes something else.
-std::optional<int64_t> Places::stepOf(scf::ForOp loop, unsigned number) {
+std::optional<Places::Steps> Places::stepOf(scf::ForOp loop, unsigned number) {
   BlockArgument argument = loop.getRegionIterArg(number);
   auto [found, isNew] = carriedSteps.try_emplace(argument);
   if (!isNew)
     return found->second;
-  Index carried = Index::of(arithmetic.addAtom("carried"));
+  Index carried = anyRank("carried");
   Place place = generic(loop);
   Value values[] = {argument};
   std::map<void *, std::pair<Index, Formula>> known;
@@ -436,38 +562,64 @@ std::optional<int64_t> Places::stepOf(scf::ForOp loop, unsigned number) {
               .values = ArrayRef(carried),
               .known = &known};
   Index next = evaluate(loop.getYieldedValues()[number], scope).index;
-  Index step = arithmetic.reduce(next) - carried;
-  return carriedSteps[argument] = step.getNumber();
+  if (!nest) {
+    std::optional<int64_t> step =
+        (arithmetic.reduce(next) - carried).getNumber();
+    return carriedSteps[argument] =
+               step ? std::optional(Steps{0, *step}) : std::nullopt;
+  }
+  std::optional<Digits> before = arithmetic.digits(carried),
+                        behind = arithmetic.digits(next);
+  if (!before || !behind)
+    return carriedSteps[argument] = std::nullopt;
+  auto difference = [&](const Index &x, const Index &y, Modulus modulus) {
+    return (arithmetic.reduce(x, modulus) - y).getNumber();
+  };
+  std::optional<int64_t> outer = difference(behind->high, before->high,
+                                            Modulus::Rings),
+                         inner = difference(behind->low, before->low,
+                                            Modulus::Ranks);
+  return carriedSteps[argument] = outer && inner
+                                      ? std::optional(Steps{*outer, *inner})
+                                      : std::nullopt;
 }
 
 Places::Scalar Places::closedForm(scf::ForOp loop, unsigned number,
-                                  const Index &rank, const Index &turn) {
+                                  const Place &place) {
   if (!loop.getRegionIterArg(number).getType().isIndex()) {
     refuse(loop, "a loop carries a scalar that is no index");
     return {};
   }
-  std::optional<int64_t> step = stepOf(loop, number);
+  std::optional<Steps> step = stepOf(loop, number);
   if (!step) {
     refuse(loop, "a loop carries an index that does not change by a constant "
                  "modulo the number of ranks");
     return {};
   }
-  Index first = index(loop.getInitArgs()[number], Place{rank});
-  Index turns = turn - firstTurn(loop);
-  return {remainder(first + turns * Polynomial(*step), loop)};
+  Index first = index(loop.getInitArgs()[number], place.around());
+  Index turns = place.turn - firstTurn(loop);
+  if (!nest)
+    return {remainder(first + turns * Polynomial(step->inner), loop)};
+  auto after = [&](const Index &x, int64_t step, Modulus modulus) {
+    return step == 0 ? x
+                     : remainder(x + turns * Polynomial(step), modulus, loop);
+  };
+  Digits found = digits(first, loop).value_or(Digits());
+  return {join(after(found.high, step->outer, Modulus::Rings),
+               after(found.low, step->inner, Modulus::Ranks))};
 }
 
 void Places::checkCarried(scf::ForOp loop, unsigned number) {
   Place here = generic(loop);
   auto form = [&](const Index &turn) {
-    return linear(closedForm(loop, number, genericRank, turn).index, loop);
+    return closedForm(loop, number, here.in(turn)).index;
   };
-  Index first = index(loop.getInitArgs()[number], {genericRank});
+  Index first = index(loop.getInitArgs()[number], here.around());
   Index next = index(loop.getYieldedValues()[number], here);
   require(loop, "a carried index is that of the first turn",
-          equal(linear(first, loop), form(firstTurn(loop))));
+          isEqual(first, form(firstTurn(loop)), loop));
   require(loop, "a carried index is that of the next turn",
-          equal(linear(next, loop), form(here.turn + 1)));
+          isEqual(next, form(here.turn + 1), loop));
 }
 
 //===----------------------------------------------------------------------===//
@@ -487,8 +639,16 @@ Index Places::number(Value table, ArrayRef<Index> at, const Place &place) {
 
 Formula Places::segment(Value table, Value turn, const Index &owner,
                         const Index &segment, const Place &place, bool checks) {
-  return this->segment(table, table ? index(turn, place) : Index(0), owner,
+  return this->segment(table, table ? turnIndex(turn, place) : Index(0), owner,
                        segment, place, checks);
+}
+
+/// In a nest a constant is a turn behind the ring that stands there.
+Index Places::turnIndex(Value turn, const Place &place) {
+  IntegerAttr number;
+  if (!nest || !matchPattern(turn, m_Constant(&number)))
+    return index(turn, place);
+  return constant(number.getInt(), place.loop ? Kind::Ranks : Kind::Rings);
 }
 
 Formula Places::segment(Value table, const Index &turn, const Index &owner,
@@ -508,12 +668,13 @@ Formula Places::isInside(Value table, ArrayRef<Index> at) {
   for (auto [d, size, index] : llvm::enumerate(shape, at)) {
     // Ranks or turns come first, then segments, of all ranks too.
     bool isOfRanks = d + 1 < std::min<size_t>(shape.size(), 3);
-    Index end = isOfRanks ? constant(size) : Index(size);
-    if (!isOfRanks && !isOne() && size > 2 && size % parts == 0)
+    Index end = nest        ? endOf(size, kindOf(index), isOfRanks)
+                : isOfRanks ? constant(size)
+                            : Index(size);
+    if (!isOfRanks && !isOne() && !nest && size > 2 && size % parts == 0)
       end = Index::numRanks() * Polynomial(size / parts);
     Operation *op = table.getDefiningOp();
-    inside.push_back(atLeast(linear(index, op), 0) &&
-                     below(linear(index, op), linear(end, op)));
+    inside.push_back(isAtLeast(index, 0, op) && isBelow(index, end, op));
   }
   return Formula::all(std::move(inside));
 }
@@ -531,8 +692,8 @@ bool Places::isReadable(Operation *op, int depth) {
   };
   bool made = false;
   if (isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,
-          arith::RemUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
-          arith::CmpIOp, arith::SelectOp, tensor::YieldOp>(op)) {
+          arith::RemUIOp, arith::DivUIOp, arith::AndIOp, arith::OrIOp,
+          arith::XOrIOp, arith::CmpIOp, arith::SelectOp, tensor::YieldOp>(op)) {
     made = llvm::all_of(op->getOperands(), isRead);
   } else if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
     // Another table that the function gives is an opaque one, if need be.
@@ -647,13 +808,20 @@ Places::Scalar Places::opaque(Value table, ArrayRef<Index> at,
   Operation *op = table.getDefiningOp() ? table.getDefiningOp() : program;
   // Of numbers all that is known is what is checked when tables are.
   if (!isFlag && llvm::none_of(contract.needs, [&](const Contract::Need &need) {
-        return need.reach == table;
+        return need.reach == table || need.innerReach == table;
       })) {
     refuse(op, "a table of numbers of which nothing is known");
     return {};
   }
+  const auto *ofRings =
+      llvm::find_if(contract.needs, [&](const Contract::Need &need) {
+        return need.innerReach && need.reach == table;
+      });
+  bool isOuter = ofRings != contract.needs.end();
   Atom atom =
-      isFlag ? arithmetic.addOpenAtom("flag") : arithmetic.addAtom("reach");
+      isFlag ? arithmetic.addOpenAtom("flag")
+             : arithmetic.addAtom("reach", 1,
+                                  isOuter ? Modulus::Rings : Modulus::Ranks);
   Linear own = Linear::unknown(atom);
   Scalar value{Index::of(atom), atLeast(own, 1)};
   if (isFlag)
@@ -661,8 +829,8 @@ Places::Scalar Places::opaque(Value table, ArrayRef<Index> at,
   for (const Application &other : others) {
     std::vector<Formula> same;
     for (auto [x, y] : llvm::zip_equal(other.at, at))
-      same.push_back(equal(linear(x, op), linear(y, op)));
-    arithmetic.addFact(atom,
+      same.push_back(isEqual(x, y, op));
+    arithmetic.addFact(atom, *other.value.index.getAtom(),
                        implies(Formula::all(std::move(same)),
                                equal(own, linear(other.value.index, op))));
   }
@@ -670,6 +838,9 @@ Places::Scalar Places::opaque(Value table, ArrayRef<Index> at,
   if (const Contract::Need *need = contract.find(table))
     if (need->reach)
       addContract(*need, at, value.truth, atom);
+  for (const Contract::Need &need : contract.needs)
+    if (need.innerReach == table)
+      addInnerContract(need, at, atom);
   return value;
 }
 
@@ -678,16 +849,17 @@ void Places::addContract(const Contract::Need &need, ArrayRef<Index> at,
                          const Formula &entry, Atom atom) {
   Place top{genericRank};
   Operation *op = need.pairs.getDefiningOp();
-  Index step = index(need.step, top);
-  Index way = need.movesKeys ? at[0] - at[1] : at[1] - at[0];
-  if (!step.getTerms().empty()) {
-    refuse(op, "a direction that differs");
-    return;
-  }
-  Index hops = remainder(way * step.getConstant(), op);
-  Index where[] = {need.movesKeys ? at[1] : at[0],
-                   need.movesKeys ? at[3] : at[2]};
+  const Index &stays = at[need.movesKeys ? 0 : 1],
+              &moves = at[need.movesKeys ? 1 : 0],
+              &segment = at[need.movesKeys ? 3 : 2];
+  Hops hops = this->hops(moves, stays, need, op);
+  Index where[] = {moves, segment};
   Index reach = number(need.reach, where, top);
-  arithmetic.addFact(
-      atom, implies(entry, atLeast(linear(reach, op), linear(hops, op))));
+  Formula reaches = isAtLeast(reach, nest ? hops.outer : hops.inner, op);
+  if (nest) {
+    Index inner[] = {moves, ringOf(stays, op), segment};
+    reaches = reaches &&
+              isAtLeast(number(need.innerReach, inner, top), hops.inner, op);
+  }
+  arithmetic.addFact(atom, implies(entry, reaches));
 }

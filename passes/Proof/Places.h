@@ -9,6 +9,10 @@
 // compute otherwise are opaque: what is known of their entries is the contract
 // that stands in Contract.h.
 //
+// In a nest, a ring inside of another one, a rank is P g + x, rank x of ring g,
+// and a place has a turn of both loops. Which of P, N and their product a
+// constant is, is told by what it is added to or compared with.
+//
 //===----------------------------------------------------------------------===//
 #ifndef BURST_PASSES_PROOF_PLACES_H
 #define BURST_PASSES_PROOF_PLACES_H
@@ -26,9 +30,37 @@ namespace burst::proof {
 struct Place {
   Index rank;
   mutable mlir::scf::ForOp loop = nullptr; ///< null outside of loops
-  Index turn = 0; ///< the value of its induction variable
+  Index turn = 0;  ///< the value of its induction variable
+  Index outer = 0; ///< of the loop around that one
+
+  /// The same on another rank, in another turn.
+  Place on(const Index &other) const { return {other, loop, turn, outer}; }
+  Place in(const Index &other) const { return {rank, loop, other, outer}; }
+  /// A turn of a loop that stands here.
+  Place inside(mlir::scf::ForOp inner, const Index &first) const {
+    return {rank, inner, first, turn};
+  }
+  /// Where the loop stands.
+  Place around() const;
+  /// Here, or around loops, where a loop is that of a place, or none is.
+  Place at(mlir::scf::ForOp own) const;
 
   friend bool operator<(const Place &a, const Place &b);
+};
+
+/// The loop around an op or a block of a program; null where there is none.
+mlir::scf::ForOp loopAround(mlir::Operation *op);
+mlir::scf::ForOp loopOf(mlir::Value value);
+
+/// A sequence of which shards go round on two axes apart: N rings of P ranks.
+struct Nest {
+  RankGroup outer, inner;
+};
+
+/// How many places a rank is ahead of another one, in a direction.
+struct Hops {
+  Index outer = 0; ///< in the ring of rings, of a nest
+  Index inner = 0; ///< in its own ring
 };
 
 /// What must hold of all integers that keep the facts.
@@ -49,10 +81,9 @@ struct Scope;
 
 class Places {
 public:
-  /// Scalars that functions give, such as the direction of a ring, are what
-  /// `chosen` says.
+  /// Which of the directions that functions give go back.
   Places(mlir::func::FuncOp program, const Contract &contract,
-         llvm::ArrayRef<std::pair<mlir::Value, Index>> chosen,
+         llvm::ArrayRef<std::pair<mlir::Value, bool>> goBack,
          Arithmetic &arithmetic);
 
   /// The value of an index.
@@ -76,13 +107,45 @@ public:
   /// Whether each rank has all of the sequence, of some heads or batches: it is
   /// the rank 0 of one, however many there are.
   bool isOne() const { return parts == 1; }
+  const std::optional<Nest> &getNest() const { return nest; }
+  /// How many ranks there are.
+  Index numRanks();
+  /// Any rank, as generic as that of the conditions.
+  Index anyRank(const std::string &name);
+  /// The ring of a rank in a nest.
+  Index ringOf(const Index &rank, mlir::Operation *op);
+  /// From rank to rank in the directions of a need, and back.
+  Hops hops(const Index &from, const Index &to, const Contract::Need &need,
+            mlir::Operation *op);
+  Index ahead(const Index &from, const Hops &hops, const Contract::Need &need,
+              mlir::Operation *op);
+  /// The other way round a ring.
+  Index reverse(const Index &hops, bool isOuter, mlir::Operation *op);
+  /// The rank that is meant by a place along the axes of a transfer.
+  Index peer(ring::TransferOpInterface start, const Index &place,
+             const Index &rank);
+  /// Whether a transfer goes along the axis of one of the rings of a nest, and
+  /// whether from ring to ring.
+  bool isOfNest(ring::TransferOpInterface start);
+  bool isOuter(ring::TransferOpInterface start);
+  /// Whether such a place is one.
+  Formula isPeer(ring::TransferOpInterface start, const Index &place);
   Index turnOf(mlir::scf::ForOp loop);
   Place generic(mlir::scf::ForOp loop = nullptr);
   Index firstTurn(mlir::scf::ForOp loop) { return boundsOf(loop).first; }
   /// The turn behind the last one.
   Index endTurn(mlir::scf::ForOp loop) { return boundsOf(loop).end; }
+  /// The turn behind one, if the loop goes on. That of an inner loop is one of
+  /// its turns in any case: behind its rows of a table are those of another
+  /// ring.
+  Index nextTurn(mlir::scf::ForOp loop, const Index &turn);
   Index remainder(const Index &x, mlir::Operation *op);
   Linear linear(const Index &x, mlir::Operation *op);
+  Formula isEqual(const Index &x, const Index &y, mlir::Operation *op);
+  Formula isAtLeast(const Index &x, const Index &y, mlir::Operation *op);
+  Formula isBelow(const Index &x, const Index &y, mlir::Operation *op) {
+    return !isAtLeast(x, y, op);
+  }
 
   /// Notes what scalar code of the program needs: indices that do not wrap,
   /// entries that tables have.
@@ -108,7 +171,25 @@ private:
     std::optional<Index> turn; ///< a generic one
   };
   friend struct Scope;
+  /// What an index counts.
+  enum class Kind : uint8_t { Number, Ranks, Rings, Whole, Rows };
+  /// What a loop adds to a carried index in each turn, modulo N and P.
+  struct Steps {
+    int64_t outer = 0, inner = 0;
+  };
 
+  void findNest();
+  Kind kindOf(const Index &x) const;
+  Kind kindOf(mlir::Value value, const Index &x) const;
+  std::pair<Index, Index> pairOf(mlir::Operation *op, const Scope &scope);
+  Index factor(mlir::Value value, const Scope &scope);
+  Index turnIndex(mlir::Value turn, const Place &place);
+  std::optional<Digits> digits(const Index &x, mlir::Operation *op);
+  Scalar divide(mlir::Operation *op, const Scope &scope);
+  Scalar remainderOf(mlir::Operation *op, const Scope &scope);
+  Index join(const Index &ring, const Index &inner) const;
+  Index remainder(const Index &x, Modulus modulus, mlir::Operation *op);
+  int64_t signOf(mlir::Value step) const;
   const Bounds &boundsOf(mlir::scf::ForOp loop);
   Scalar evaluate(mlir::Value value, const Scope &scope);
   Scalar evaluateIn(mlir::Value value, const Scope &scope);
@@ -120,9 +201,8 @@ private:
   Scalar compare(mlir::arith::CmpIOp op, const Scope &scope);
   Scalar ofArgument(mlir::BlockArgument argument, const Scope &scope);
   Scalar ofCall(mlir::OpResult result, const Scope &scope);
-  Scalar closedForm(mlir::scf::ForOp loop, unsigned number, const Index &rank,
-                    const Index &turn);
-  std::optional<int64_t> stepOf(mlir::scf::ForOp loop, unsigned number);
+  Scalar closedForm(mlir::scf::ForOp loop, unsigned number, const Place &place);
+  std::optional<Steps> stepOf(mlir::scf::ForOp loop, unsigned number);
   Scalar entry(mlir::Value table, llvm::ArrayRef<Index> at, const Scope &scope);
   Scalar generated(mlir::tensor::GenerateOp op, llvm::ArrayRef<Index> at,
                    const Scope &scope);
@@ -132,17 +212,23 @@ private:
                 const Scope &scope);
   void addContract(const Contract::Need &need, llvm::ArrayRef<Index> at,
                    const Formula &entry, Atom atom);
+  void addInnerContract(const Contract::Need &need, llvm::ArrayRef<Index> at,
+                        Atom atom);
   Formula isInside(mlir::Value table, llvm::ArrayRef<Index> at);
+  Index endOf(int64_t size, Kind kind, bool isOfRanks);
   Index constant(int64_t value) const;
+  Index constant(int64_t value, Kind kind, bool isExact = false);
 
   mlir::func::FuncOp program;
   const Contract &contract;
   RankGroup sequence; ///< who share a sequence
   int64_t parts;      ///< how many they are
-  std::vector<std::pair<mlir::Value, Index>> chosen;
+  std::vector<std::pair<mlir::Value, bool>> goBack;
+  std::optional<Nest> nest;
   Index genericRank;
   llvm::DenseMap<mlir::Operation *, Bounds> bounds;
-  llvm::DenseMap<mlir::Value, std::optional<int64_t>> carriedSteps;
+  std::map<std::pair<mlir::Operation *, Index>, Index> nextTurns;
+  llvm::DenseMap<mlir::Value, std::optional<Steps>> carriedSteps;
   std::map<std::pair<void *, Place>, Scalar> known;
   std::optional<llvm::DenseSet<mlir::Operation *>> steering;
   llvm::DenseMap<mlir::Operation *, bool> readable;

@@ -14,8 +14,8 @@ using namespace burst::proof;
 static constexpr int64_t mostSplits = 1 << 16;
 
 namespace {
-/// A direction for each function that gives one.
-using Chosen = SmallVector<std::pair<Value, Index>>;
+/// For each direction that a function gives, whether it goes back.
+using Chosen = SmallVector<std::pair<Value, bool>>;
 
 class Prover {
 public:
@@ -124,8 +124,9 @@ Verdict Prover::run() {
   // Where nothing goes round, no direction is asked for.
   SmallVector<Value> steps, unused;
   for (const Contract::Need &need : verdict.contract.needs)
-    if (need.step && !llvm::is_contained(steps, need.step))
-      (need.step.use_empty() ? unused : steps).push_back(need.step);
+    for (Value step : {need.step, need.innerStep})
+      if (step && !llvm::is_contained(steps, step))
+        (step.use_empty() ? unused : steps).push_back(step);
   if (steps.size() > 6) {
     verdict.reason = Reason{program, "too many rings"};
     return verdict;
@@ -133,10 +134,9 @@ Verdict Prover::run() {
   for (unsigned directions = 0; directions < 1u << steps.size(); ++directions) {
     Chosen chosen;
     for (Value step : unused)
-      chosen.push_back({step, Index(1)});
+      chosen.push_back({step, false});
     for (auto [number, step] : llvm::enumerate(steps))
-      chosen.push_back(
-          {step, directions >> number & 1 ? Index::numRanks() - 1 : Index(1)});
+      chosen.push_back({step, (directions >> number & 1) != 0});
     int numAttentions = 1;
     for (int attention = 0; attention < numAttentions; ++attention)
       if (!proveAttention(chosen, attention, numAttentions))

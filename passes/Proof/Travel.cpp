@@ -37,17 +37,27 @@ Formula Conditions::meets(ring::AttendLikeOpInterface op, Side side,
   const Contract::Need *need = contract.find(op.getPairs());
   if (!need || !need->reach || need->movesKeys == isQuery)
     return any;
-  Place top{places.rank()};
-  Index step = places.index(need->step, top);
-  if (!step.getTerms().empty())
+  const Index &moves = isQuery ? query : key, &stays = isQuery ? key : query;
+  Hops hops = places.hops(moves, stays, *need, op);
+  auto reachOf = [&](Value table, ArrayRef<Index> where) {
+    return places.linear(places.number(table, where, {places.rank()}), op);
+  };
+  auto isLast = [&](const Index &hops, const Linear &reach) {
+    return equal(places.linear(hops, op), reach) && atLeast(reach, 1);
+  };
+  Linear reach = reachOf(need->reach, {moves, arrived.segment});
+  if (!places.getNest()) {
+    arrived.facts.push_back(implies(isLast(hops.inner, reach), any));
     return any;
-  Index way = isQuery ? key - query : query - key;
-  Index where[] = {isQuery ? query : key, arrived.segment};
-  Linear hops =
-      places.linear(places.remainder(way * step.getConstant(), op), op);
-  Linear reach = places.linear(places.number(need->reach, where, top), op);
-  arrived.facts.push_back(
-      implies(equal(hops, reach) && atLeast(reach, 1), any));
+  }
+  // To the last ring a segment comes for the rank to which it comes, or for
+  // others of that ring.
+  Linear inner = reachOf(need->innerReach,
+                         {moves, places.ringOf(stays, op), arrived.segment});
+  arrived.facts.push_back(implies(isLast(hops.inner, inner), any));
+  arrived.facts.push_back(implies(isLast(hops.outer, reach) &&
+                                      equal(places.linear(hops.inner, op), 0),
+                                  any || atLeast(inner, 1)));
   return any;
 }
 
@@ -84,13 +94,12 @@ Formula Conditions::isReadIn(scf::YieldOp yield, unsigned number,
   auto loop = dyn_cast<scf::ForOp>(yield->getParentOp());
   if (!loop)
     return Formula(false);
-  Index next = place.turn + 1;
-  Formula goesOn = below(places.linear(next, loop),
-                         places.linear(places.endTurn(loop), loop));
-  Formula inNext = isRead(loop.getRegionIterArg(number),
-                          {place.rank, loop, next}, arrived, depth + 1);
+  Index next = places.nextTurn(loop, place.turn);
+  Formula goesOn = places.isBelow(place.turn + 1, places.endTurn(loop), loop);
+  Formula inNext =
+      isRead(loop.getRegionIterArg(number), place.in(next), arrived, depth + 1);
   Formula behind =
-      isRead(loop.getResult(number), {place.rank}, arrived, depth + 1);
+      isRead(loop.getResult(number), place.around(), arrived, depth + 1);
   return (goesOn && inNext) || (!goesOn && behind);
 }
 
@@ -109,7 +118,7 @@ Formula Conditions::isReadBy(OpOperand &use, const Place &place,
     Index first = places.firstTurn(loop);
     return below(places.linear(first, loop),
                  places.linear(places.endTurn(loop), loop)) &&
-           isRead(loop.getRegionIterArg(number), {place.rank, loop, first},
+           isRead(loop.getRegionIterArg(number), place.inside(loop, first),
                   arrived, depth + 1);
   }
   if (auto start = dyn_cast<ring::TransferOpInterface>(op)) {
@@ -181,7 +190,12 @@ ring::AttendLikeOpInterface Conditions::attendOf(Value partial) {
   ring::AttendLikeOpInterface found;
   SmallVector<Value> values{partial};
   while (!found && !values.empty()) {
-    Operation *op = values.pop_back_val().getDefiningOp();
+    Value value = values.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    // What a ring of a nest has computed goes on to the others.
+    if (auto loop = dyn_cast_or_null<scf::ForOp>(op))
+      values.push_back(
+          loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()]);
     found = dyn_cast_or_null<ring::AttendLikeOpInterface>(op);
     if (!found && isa_and_nonnull<ring::AddOp, ring::MergeOp>(op))
       llvm::append_range(values, op->getOperands());
@@ -200,8 +214,16 @@ void Conditions::requireWorked(ring::TransferOpInterface start,
                                const Place &place) {
   if (options.allowNeedless)
     return;
-  Formula leaves =
-      !isEqual(places.index(start.getTo(), place), places.rank(), start);
+  Formula leaves = !isEqual(
+      places.peer(start, places.index(start.getTo(), place), place.rank),
+      places.rank(), start);
+  // To another ring returns what ranks of this one have computed.
+  bool isOfRing = places.isOuter(start);
+  auto isHere = [&](const Index &rank) {
+    return isOfRing ? isEqual(places.ringOf(places.rank(), start),
+                              places.ringOf(rank, start), start)
+                    : isEqual(places.rank(), rank, start);
+  };
   bool isAsked = false; // which is the same of all of its tensors
   for (Value tensor : start.getTensors()) {
     if (!accounts.isAccount(tensor))
@@ -215,6 +237,13 @@ void Conditions::requireWorked(ring::TransferOpInterface start,
       if (op)
         some = meets(op, side, isQuery ? owner : places.rank(),
                      isQuery ? places.rank() : owner, arrived, {places.rank()});
+      const Contract::Need *need = op ? contract.find(op.getPairs()) : nullptr;
+      if (isOfRing && need && need->innerReach) {
+        Index where[] = {owner, places.ringOf(places.rank(), start), segment};
+        some = some || places.isAtLeast(places.number(need->innerReach, where,
+                                                      {places.rank()}),
+                                        1, start);
+      }
       Formula facts = Formula::all(std::move(arrived.facts));
       places.require(start, "returns partial results of segments that it needs",
                      implies(facts && leaves &&
@@ -222,9 +251,8 @@ void Conditions::requireWorked(ring::TransferOpInterface start,
                              some));
     }
     isAsked = true;
-    Formula isOwn =
-        isEqual(owner, accounts.ownerOf(side), start) &&
-        isEqual(places.rank(), isQuery ? accounts.k : accounts.p, start);
+    Formula isOwn = isEqual(owner, accounts.ownerOf(side), start) &&
+                    isHere(isQuery ? accounts.k : accounts.p);
     places.require(
         start, "returns what it has computed",
         implies(isOwn && accounts.isNeeded() &&

@@ -72,6 +72,43 @@ TEST(Index, OwnersOfARing) {
   EXPECT_FALSE(isShown(arithmetic, same(owner, r)));
 }
 
+/// Rank x of ring g, of N rings of P ranks, is two digits.
+TEST(Index, RanksOfRings) {
+  Arithmetic arithmetic;
+  Index g = Index::of(arithmetic.addAtom("g", 1, Modulus::Rings)),
+        x = Index::of(arithmetic.addAtom("x")),
+        h = Index::of(arithmetic.addAtom("h", 1, Modulus::Rings)),
+        y = Index::of(arithmetic.addAtom("y"));
+  Polynomial numInRing = Polynomial::numRanks();
+  Index rank = g * numInRing + x, other = h * numInRing + y;
+  EXPECT_FALSE(Arithmetic::linear(rank));
+  std::optional<Digits> digits = arithmetic.digits(rank);
+  ASSERT_TRUE(digits);
+  EXPECT_TRUE(digits->high == g && digits->low == x);
+  // A digit of the ring before or behind is none.
+  EXPECT_FALSE(arithmetic.digits(rank - Index(1)));
+  EXPECT_FALSE(arithmetic.digits(rank + Index(1)));
+  EXPECT_FALSE(arithmetic.digits(g * numInRing + x + y));
+  // Remainders by N and by P.
+  Index numRings = arithmetic.numRings();
+  EXPECT_TRUE(arithmetic.remainder(g + numRings, Modulus::Rings)->value == g);
+  EXPECT_TRUE(arithmetic.remainder(rank)->value == x);
+  EXPECT_FALSE(arithmetic.remainder(g + x, Modulus::Rings));
+  EXPECT_FALSE(arithmetic.remainder(rank, Modulus::Rings));
+  // The same rank is the same of the same ring, and all are below P N.
+  EXPECT_TRUE(isShown(arithmetic, implies(*arithmetic.isZero(rank - other),
+                                          same(g, h) && same(x, y))));
+  EXPECT_TRUE(isShown(arithmetic, *arithmetic.isAtLeastZero(
+                                      numRings * numInRing - rank - Index(1))));
+  EXPECT_FALSE(isShown(arithmetic, *arithmetic.isAtLeastZero(rank - other)));
+  // Rows of a table with one more than ranks.
+  Index row = g * (numInRing += 1) + x + Index(1);
+  std::optional<Digits> ofRow = arithmetic.digits(row, 1);
+  ASSERT_TRUE(ofRow);
+  EXPECT_TRUE(ofRow->high == g && ofRow->low == x + Index(1));
+  EXPECT_FALSE(arithmetic.digits(row + Index(1), 1));
+}
+
 /// Where a machine word may not hold a sum, nothing is said of it.
 TEST(Index, SumsOfManyTermsMayOverflow) {
   Arithmetic arithmetic;
@@ -202,6 +239,49 @@ int64_t valueOf(const Index &index, int64_t numRanks,
   for (const auto &[atom, coefficient] : index.getTerms())
     sum += of(coefficient) * atoms[atom];
   return sum;
+}
+
+/// What two digits say of a number is what it is.
+TEST(Index, RandomDigits) {
+  Random random(std::random_device{}());
+  int64_t compared = 0;
+  for (int i = 0; i < 300; ++i) {
+    Arithmetic arithmetic;
+    arithmetic.numRings();
+    for (const char *name : {"g", "h"})
+      arithmetic.addAtom(name, 1, Modulus::Rings);
+    for (const char *name : {"x", "y"})
+      arithmetic.addAtom(name);
+    int64_t past = draw(random, 0, 1);
+    Polynomial base = Polynomial::numRanks();
+    base += past;
+    auto factor = [&] { return draw(random, -1, 1); };
+    Index index = Index::of(2) * base * factor() +
+                  Index::of(3) * base * factor() + Index::of(4) * factor() +
+                  Index::of(5) * factor() + Index(draw(random, -2, 2));
+    std::optional<Formula> isZero = arithmetic.isZero(index),
+                           isPositive = arithmetic.isAtLeastZero(index);
+    std::optional<Digits> digits = arithmetic.digits(index, past);
+    if (!isZero || !isPositive)
+      continue;
+    ++compared;
+    for (int trial = 0; trial < 50; ++trial) {
+      int64_t ranks = draw(random, 2, 6), rings = draw(random, 2, 6);
+      std::vector<int64_t> atoms = {ranks, rings};
+      for (int64_t end : {rings, rings, ranks, ranks})
+        atoms.push_back(draw(random, 0, end - 1));
+      int64_t value = valueOf(index, ranks, atoms);
+      EXPECT_EQ(holds(*isZero, atoms), value == 0);
+      EXPECT_EQ(holds(*isPositive, atoms), value >= 0);
+      if (!digits)
+        continue;
+      int64_t low = valueOf(digits->low, ranks, atoms);
+      EXPECT_TRUE(low >= 0 && low < ranks + past);
+      EXPECT_EQ(valueOf(digits->high, ranks, atoms) * (ranks + past) + low,
+                value);
+    }
+  }
+  EXPECT_GT(compared, 50);
 }
 
 /// For numbers of ranks and atoms at random, the form has the value of the

@@ -210,6 +210,8 @@ struct Family {
   std::string forward, backward, order, mask;
   bool overlap;
   int64_t members = 1;
+  /// Rings of so many ranks, or one more, as many as there are parts.
+  int64_t innerRanks = 0;
 };
 
 /// The program of a family for so many ranks, of some sizes.
@@ -223,6 +225,10 @@ Problem problemOf(const Family &family, int64_t parts, Random &random) {
     problem.mask = "window<left = " + std::to_string(1 + below(random, 30)) +
                    ", right = 0>";
   problem.parts = parts;
+  if (family.innerRanks != 0) {
+    problem.innerRanks = family.innerRanks + parts % 2;
+    problem.parts = parts * problem.innerRanks;
+  }
   // Numbers that are none of the others in the text.
   problem.queries = 20 + static_cast<int64_t>(below(random, 20));
   problem.keys = problem.queries + 1 + static_cast<int64_t>(below(random, 20));
@@ -291,6 +297,13 @@ std::vector<Family> allFamilies() {
     for (bool isBackward : {false, true})
       families.push_back({strategy, isBackward ? strategy : "", "zigzag",
                           "causal", /*overlap=*/true, /*members=*/2});
+  for (const char *mask : {"causal", "window", ""})
+    for (const char *strategy : {"double_ring_kv", "double_ring_q"})
+      for (bool isBackward : {false, true})
+        for (bool overlap : {false, true})
+          families.push_back({strategy, isBackward ? strategy : "",
+                              isBackward ? "contiguous" : "zigzag", mask,
+                              overlap, /*members=*/1, /*innerRanks=*/3});
   return families;
 }
 
