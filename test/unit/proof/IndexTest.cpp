@@ -98,8 +98,8 @@ TEST(Index, RanksOfRings) {
   // The same rank is the same of the same ring, and all are below P N.
   EXPECT_TRUE(isShown(arithmetic, implies(*arithmetic.isZero(rank - other),
                                           same(g, h) && same(x, y))));
-  EXPECT_TRUE(isShown(arithmetic, *arithmetic.isAtLeastZero(
-                                      numRings * numInRing - rank - Index(1))));
+  EXPECT_TRUE(isShown(arithmetic,
+                      !*arithmetic.isAtLeastZero(rank - numRings * numInRing)));
   EXPECT_FALSE(isShown(arithmetic, *arithmetic.isAtLeastZero(rank - other)));
   // Rows of a table with one more than ranks.
   Index row = g * (numInRing += 1) + x + Index(1);
