@@ -462,31 +462,34 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
          at = hopsOf(motion, invariant, loop, loop);
   Formula isFirst = equal(at, 0) && atLeast(turn, 1);
   Formula held(false);
-  switch (invariant % numKept / 2) {
-  case 0:
-    held = below(at, turn);
-    break;
-  case 1:
-    held = isFirst;
-    if (need->reach) {
-      SmallVector<Index> where{motion.movesKeys ? k : p,
-                               motion.movesKeys ? b : a};
-      if (outer)
-        where.insert(where.begin() + 1,
-                     places.ringOf(motion.movesKeys ? p : k, loop));
-      Linear reach =
-          places.linear(places.number(outer ? need->innerReach : need->reach,
-                                      where, {places.rank()}),
-                        loop);
-      held = held || (atLeast(at, 1) && atLeast(turn, reach + 2));
+  if (!outer && invariant >= numKept)
+    held = keptBothWays(motion, invariant - numKept, turn, loop);
+  else
+    switch (invariant % numKept / 2) {
+    case 0:
+      held = below(at, turn);
+      break;
+    case 1:
+      held = isFirst;
+      if (need->reach && !need->isBothWays) {
+        SmallVector<Index> where{motion.movesKeys ? k : p,
+                                 motion.movesKeys ? b : a};
+        if (outer)
+          where.insert(where.begin() + 1,
+                       places.ringOf(motion.movesKeys ? p : k, loop));
+        Linear reach =
+            places.linear(places.number(outer ? need->innerReach : need->reach,
+                                        where, {places.rank()}),
+                          loop);
+        held = held || (atLeast(at, 1) && atLeast(turn, reach + 2));
+      }
+      break;
+    case 2:
+      held = isFirst;
+      break;
+    default:
+      held = isFirst || (atLeast(at, 1) && atLeast(turn, at + 2));
     }
-    break;
-  case 2:
-    held = isFirst;
-    break;
-  default:
-    held = isFirst || (atLeast(at, 1) && atLeast(turn, at + 2));
-  }
   if (outer) {
     Linear ofOuter = places.linear(place.outer - places.firstTurn(outer), loop);
     Linear atOuter = hopsOf(motion, invariant, outer, loop);
@@ -498,6 +501,45 @@ Formula Accounts::kept(scf::ForOp loop, unsigned number, const Place &place) {
                      ? place.rank
                      : of(loop.getInitArgs()[number], place.around()).owner;
   return needed && isEqual(holder, owner, loop) && held;
+}
+
+unsigned Accounts::countKept(scf::ForOp loop) {
+  if (loopAround(loop))
+    return 2 * numKept;
+  return numKept + (places.getIsHalved() ? numKeptBothWays : 0);
+}
+
+unsigned Accounts::countSent(ring::TransferOpInterface) {
+  return places.getIsHalved() ? numSentBothWays : numSent;
+}
+
+/// Of shards that come from both sides: what the rank has met in the turns
+/// before, or what was computed with its own one, by itself and, where that has
+/// returned, by others. In a first turn the own one is there, or has been
+/// before.
+Formula Accounts::keptBothWays(const Motion &motion, unsigned invariant,
+                               const Linear &turn, Operation *op) {
+  const Index &way = motion.way.inner;
+  Linear ahead = places.linear(way, op),
+         back = places.linear(places.reverse(way, false, op), op);
+  Formula isOwn = equal(ahead, 0);
+  int64_t before = invariant % 2;
+  if (invariant < 2)
+    return below(ahead, turn + before) || (!isOwn && atLeast(turn, back));
+  Formula held = isOwn && (before == 1 ? Formula(true) : atLeast(turn, 1));
+  if (!motion.need->reach)
+    return held;
+  auto returns = [&](bool isBack, int64_t turns) {
+    Index where[] = {motion.movesKeys ? k : p, isBack,
+                     motion.movesKeys ? b : a};
+    return atLeast(turn, places.linear(places.number(motion.need->reach, where,
+                                                     {places.rank()}),
+                                       op) +
+                             turns);
+  };
+  Formula isAhead = atLeast(places.linear(places.mostHops(false), op), ahead);
+  return held || (!isOwn && isAhead && returns(false, 2 - before)) ||
+         (!isOwn && !isAhead && returns(true, 1));
 }
 
 /// How far the shard that travels goes round the ring of a loop, or the rest of
@@ -518,8 +560,11 @@ Formula Accounts::sent(ring::TransferOpInterface start, unsigned number,
   scf::ForOp loop = loopAround(start), outer = loopAround(loop);
   const Motion &motion = motionOf(loop);
   Linear at = hopsOf(motion, invariant, loop, start);
+  // In both directions some have gone a hop before the first turn.
+  int64_t before = invariant / numSent;
+  invariant %= numSent;
   Index owner = places.index(start.getOwner(), place);
-  Linear turn = places.linear(place.turn, start);
+  Linear turn = places.linear(place.turn + before, start);
   Formula isOf = needed && isEqual(owner, motion.movesKeys ? k : p, start);
   if (outer)
     isOf = isOf && equal(hopsOf(motion, invariant, outer, start),

@@ -84,6 +84,8 @@ public:
   /// What must be invariant, and how many templates there are; of an inner loop
   /// twice as many of what is kept.
   static constexpr unsigned numKept = 8, numSent = 6;
+  /// And of what goes round in both directions.
+  static constexpr unsigned numKeptBothWays = 4, numSentBothWays = 12;
   void choose(const AccountKey &key, unsigned invariant) {
     chosen[key] = invariant;
     known.clear();
@@ -92,6 +94,9 @@ public:
   static bool isOfTurn(mlir::Value tensor, mlir::Operation *op);
   /// Whether a loop carries what it was given or has made, and not what a
   /// transfer of the turn before has brought.
+  /// How many templates there are for an op in a loop.
+  unsigned countKept(mlir::scf::ForOp loop);
+  unsigned countSent(ring::TransferOpInterface start);
   static bool isKept(mlir::scf::ForOp loop, unsigned number);
   Formula kept(mlir::scf::ForOp loop, unsigned number, const Place &place);
   Formula sent(ring::TransferOpInterface start, unsigned number,
@@ -111,6 +116,8 @@ private:
   void addMotions(llvm::ArrayRef<ring::AttendLikeOpInterface> attends,
                   const Contract &contract);
   const Motion &motionOf(mlir::scf::ForOp loop) const;
+  Formula keptBothWays(const Motion &motion, unsigned invariant,
+                       const Linear &turn, mlir::Operation *op);
   Linear hopsOf(const Motion &motion, unsigned invariant, mlir::scf::ForOp loop,
                 mlir::Operation *op);
   Holding find(mlir::Value tensor, const Place &place);

@@ -46,6 +46,7 @@ private:
   Failure describe(ring::AttendLikeOpInterface op, AttendInputs &inputs);
   Failure checkCalls();
   Failure checkReach(const Contract::Need &need);
+  Failure checkBothWays(const Contract::Need &need);
   Failure checkTravel(Value table, Value step, int64_t ranks, Travel &travel);
   Failure checkFarthest(const Travel &travel);
   Failure checkTable(const Contract::Need &need, ring::AttendLikeOpInterface op,
@@ -135,12 +136,36 @@ std::optional<std::string> Checker::checkTravel(Value table, Value step,
   return std::nullopt;
 }
 
+/// In both directions, each as far as it serves.
+std::optional<std::string> Checker::checkBothWays(const Contract::Need &need) {
+  whole = Travel();
+  whole.ranks = parts;
+  std::optional<Argument> table = valueOf(need.reach);
+  if (!table)
+    return calls.getMessage();
+  whole.reach = table->table;
+  whole.farthest.assign(whole.reach->size(), 0);
+  int64_t segments = whole.reach->shape[2];
+  for (int64_t i = 0, size = whole.reach->size(); i < size; ++i) {
+    bool isBack = i / segments % 2 == 1;
+    int64_t most = isBack ? parts / 2 : (parts - 1) / 2;
+    if (int64_t hops = whole.reach->integer(i); hops < 0 || hops > most)
+      return format("segment {0} of rank {1} travels {2} hops {3}, of {4} at "
+                    "most",
+                    i % segments, i / segments / 2, hops,
+                    isBack ? "back" : "ahead", most);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> Checker::checkReach(const Contract::Need &need) {
   numRings = 1;
+  inner = Travel();
+  if (need.isBothWays)
+    return checkBothWays(need);
   if (need.innerReach)
     numRings = cast<ShapedType>(need.innerReach.getType()).getDimSize(1);
   int64_t inRing = parts / numRings;
-  inner = Travel();
   if (Failure failure = checkTravel(need.reach, need.step,
                                     need.innerReach ? numRings : parts, whole))
     return failure;
@@ -172,9 +197,8 @@ std::optional<std::string> Checker::checkPair(const Contract::Need &need,
     return std::nullopt;
   int64_t owner = need.movesKeys ? k : p, segment = need.movesKeys ? b : a,
           other = need.movesKeys ? p : k;
-  auto check = [&](Travel &travel, int64_t entry, int64_t from,
-                   int64_t to) -> Failure {
-    int64_t hops = travel.reach->integer(entry), way = travel.hops(from, to);
+  auto checkWay = [&](Travel &travel, int64_t entry, int64_t way) -> Failure {
+    int64_t hops = travel.reach->integer(entry);
     travel.farthest[entry] = std::max(travel.farthest[entry], way);
     if (way <= hops)
       return std::nullopt;
@@ -182,6 +206,16 @@ std::optional<std::string> Checker::checkPair(const Contract::Need &need,
                   "after {3}",
                   segment, owner, hops, way);
   };
+  auto check = [&](Travel &travel, int64_t entry, int64_t from, int64_t to) {
+    return checkWay(travel, entry, travel.hops(from, to));
+  };
+  if (need.isBothWays) {
+    int64_t ahead = whole.hops(owner, other);
+    bool isBack = ahead > (parts - 1) / 2;
+    return checkWay(whole,
+                    (owner * 2 + isBack) * whole.reach->shape[2] + segment,
+                    isBack ? parts - ahead : ahead);
+  }
   int64_t segments = whole.reach->shape[1], inRing = parts / numRings;
   if (!inner.reach)
     return check(whole, owner * segments + segment, owner, other);

@@ -100,12 +100,11 @@ void Conditions::findInvariants(scf::ForOp loop) {
   for (auto start : loop.getOps<ring::TransferOpInterface>())
     for (auto [index, tensor] : llvm::enumerate(start.getTensors()))
       if (accounts.isAccount(tensor) && Accounts::isOfTurn(tensor, start))
-        choose({start, static_cast<unsigned>(index)}, Accounts::numSent,
+        choose({start, static_cast<unsigned>(index)}, accounts.countSent(start),
                [&] { return ofSent(start, index); });
   for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs()))
     if (accounts.isAccount(argument) && Accounts::isKept(loop, number))
-      choose({loop, static_cast<unsigned>(number)},
-             Accounts::numKept * (loopAround(loop) ? 2 : 1),
+      choose({loop, static_cast<unsigned>(number)}, accounts.countKept(loop),
              [&] { return ofKept(loop, number); });
 }
 

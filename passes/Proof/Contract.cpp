@@ -71,7 +71,12 @@ Contract Contract::of(func::FuncOp program) {
                type.getDimSize(2) == travelling[1])
         need.innerReach = other;
     }
-    if (!need.reach || !need.step)
+    if (need.innerReach && !need.reach && !need.step &&
+        cast<ShapedType>(need.innerReach.getType()).getDimSize(1) == 2) {
+      need.isBothWays = true;
+      std::swap(need.reach, need.innerReach);
+    }
+    if (!need.reach || (!need.step && !need.isBothWays))
       need.reach = need.step = nullptr;
     if (!need.reach || !need.innerReach || !need.innerStep)
       need.innerReach = need.innerStep = nullptr;

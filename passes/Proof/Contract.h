@@ -30,11 +30,15 @@ struct Contract {
   /// comes to the ring of the other rank after no more hops than `reach`, and
   /// in it to the other after no more than `innerReach`, which has one for each
   /// ring. No segment goes round in a ring to which it does not come.
+  ///
+  /// Where shards go round in both directions, a pair is within the reach of
+  /// the one that serves it: ahead up to (P - 1) / 2 hops, back up to P / 2.
   struct Need {
     mlir::Value pairs;       ///< flags, as `ring.attend` takes them
     mlir::Value reach, step; ///< null where all travel to where they are
                              ///< needed, and where nothing would check them
     mlir::Value innerReach, innerStep; ///< of a nest
+    bool isBothWays = false;           ///< `reach` has an entry for each
     bool movesKeys = true;             ///< else queries travel
   };
   llvm::SmallVector<Need, 2> needs;

@@ -1,11 +1,14 @@
-//===- Nest.cpp - places in a ring inside of another one ------------------===//
+//===- Nest.cpp - places in two rings, or in both directions of one -------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // N rings of P ranks: what a rank, a turn or a constant of the text is where
-// shards go round in two rings.
+// shards go round in two rings. And P = 2 h + 1, or 2 h, where half of them
+// goes round the other way.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Proof/Places.h"
+
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace burst;
@@ -232,6 +235,43 @@ Index Places::endOf(int64_t size, Kind kind, bool isOfRanks) {
   if (kind == Kind::Rows && size == nest->outer.size * (nest->inner.size + 1))
     return arithmetic.numRings() * (Polynomial::numRanks() += 1);
   return constant(size, kind);
+}
+
+//===----------------------------------------------------------------------===//
+// Both directions
+//===----------------------------------------------------------------------===//
+
+/// Numbers about P / 2 are no others where there are 6 ranks or more.
+void Places::findHalves() {
+  isHalved = !nest && parts >= 6 &&
+             llvm::any_of(program.getOps<scf::ForOp>(), [&](scf::ForOp loop) {
+               IntegerAttr end;
+               return matchPattern(loop.getUpperBound(), m_Constant(&end)) &&
+                      std::abs(end.getInt() - parts / 2) <= 1;
+             });
+}
+
+/// P / 2: odd and even numbers of ranks have other texts, each with its proof.
+Index Places::half() {
+  if (!halfOfRanks) {
+    Atom atom = arithmetic.addAtom("h");
+    Linear numRanks = *Arithmetic::linear(Index::numRanks());
+    arithmetic.addFact(
+        atom, atLeast(numRanks, 3) &&
+                  equal(numRanks, Linear::unknown(atom) * 2 + parts % 2));
+    halfOfRanks = Index::of(atom);
+  }
+  return *halfOfRanks;
+}
+
+Index Places::mostHops(bool isBack) {
+  return isBack || parts % 2 == 1 ? half() : half() - 1;
+}
+
+std::optional<Index> Places::asHalf(int64_t value) {
+  if (!isHalved || std::abs(value - parts / 2) > 1)
+    return std::nullopt;
+  return half() + (value - parts / 2);
 }
 
 //===----------------------------------------------------------------------===//

@@ -58,6 +58,7 @@ Places::Places(func::FuncOp program, const Contract &contract,
       sequence(ring::shardingOf(program).sequence), parts(sequence.size),
       goBack(goBack) {
   findNest();
+  findHalves();
   genericRank = anyRank("r");
 }
 
@@ -138,6 +139,11 @@ const Places::Bounds &Places::boundsOf(scf::ForOp loop) {
   }
   // Turns of which ranks differ would be turns of which they do not meet.
   Index past = made.end - arithmetic.numberOf(modulus);
+  if (std::optional<int64_t> end = made.end.getNumber(); isHalved && end)
+    if (std::optional<Index> read = asHalf(*end)) {
+      made.end = *read;
+      past = 0;
+    }
   if (step.getNumber() != 1 || !made.first.getNumber() ||
       *made.first.getNumber() < 0 || !past.getNumber() ||
       *past.getNumber() > 1 ||
@@ -403,6 +409,11 @@ std::pair<Index, Index> Places::pairOf(Operation *op, const Scope &scope) {
   for (int own : {0, 1}) {
     IntegerAttr number;
     Value other = values[1 - own];
+    // In tables of turns, which stand in the program.
+    if (isHalved && isa<arith::CmpIOp>(op) &&
+        op->getParentOfType<func::FuncOp>() == program &&
+        matchPattern(values[own], m_Constant(&number)))
+      found[own] = asHalf(number.getInt()).value_or(found[own]);
     if (!nest || !matchPattern(values[own], m_Constant(&number)))
       continue;
     scf::ForOp loop = loopOf(other);
@@ -646,8 +657,10 @@ Formula Places::segment(Value table, Value turn, const Index &owner,
 /// In a nest a constant is a turn behind the ring that stands there.
 Index Places::turnIndex(Value turn, const Place &place) {
   IntegerAttr number;
-  if (!nest || !matchPattern(turn, m_Constant(&number)))
+  if ((!nest && !isHalved) || !matchPattern(turn, m_Constant(&number)))
     return index(turn, place);
+  if (isHalved)
+    return asHalf(number.getInt()).value_or(index(turn, place));
   return constant(number.getInt(), place.loop ? Kind::Ranks : Kind::Rings);
 }
 
@@ -668,7 +681,9 @@ Formula Places::isInside(Value table, ArrayRef<Index> at) {
   for (auto [d, size, index] : llvm::enumerate(shape, at)) {
     // Ranks or turns come first, then segments, of all ranks too.
     bool isOfRanks = d + 1 < std::min<size_t>(shape.size(), 3);
-    Index end = nest        ? endOf(size, kindOf(index), isOfRanks)
+    Index end = nest ? endOf(size, kindOf(index), isOfRanks)
+                : isOfRanks && !index.getNumber()
+                    ? asHalf(size).value_or(constant(size))
                 : isOfRanks ? constant(size)
                             : Index(size);
     if (!isOfRanks && !isOne() && !nest && size > 2 && size % parts == 0)
@@ -826,6 +841,10 @@ Places::Scalar Places::opaque(Value table, ArrayRef<Index> at,
   Scalar value{Index::of(atom), atLeast(own, 1)};
   if (isFlag)
     arithmetic.addFact(atom, atLeast(own, 0) && atLeast(1, own));
+  for (const Contract::Need &need : contract.needs)
+    if (need.isBothWays && need.reach == table)
+      arithmetic.addFact(
+          atom, atLeast(linear(mostHops(!(at[1] == Index(0))), op), own));
   for (const Application &other : others) {
     std::vector<Formula> same;
     for (auto [x, y] : llvm::zip_equal(other.at, at))
@@ -853,6 +872,18 @@ void Places::addContract(const Contract::Need &need, ArrayRef<Index> at,
               &moves = at[need.movesKeys ? 1 : 0],
               &segment = at[need.movesKeys ? 3 : 2];
   Hops hops = this->hops(moves, stays, need, op);
+  if (need.isBothWays) {
+    auto reaches = [&](bool isBack, const Index &way) {
+      Index where[] = {moves, isBack, segment};
+      return isAtLeast(number(need.reach, where, top), way, op);
+    };
+    Formula isAhead = isAtLeast(mostHops(false), hops.inner, op);
+    arithmetic.addFact(
+        atom, implies(entry && isAhead, reaches(false, hops.inner)) &&
+                  implies(entry && !isAhead,
+                          reaches(true, reverse(hops.inner, false, op))));
+    return;
+  }
   Index where[] = {moves, segment};
   Index reach = number(need.reach, where, top);
   Formula reaches = isAtLeast(reach, nest ? hops.outer : hops.inner, op);

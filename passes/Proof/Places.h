@@ -108,8 +108,13 @@ public:
   /// the rank 0 of one, however many there are.
   bool isOne() const { return parts == 1; }
   const std::optional<Nest> &getNest() const { return nest; }
+  /// Whether shards go round in both directions.
+  bool getIsHalved() const { return isHalved; }
   /// How many ranks there are.
   Index numRanks();
+  /// Hops ahead, or back, that shards go at most in both directions at once:
+  /// (P - 1) / 2 and P / 2.
+  Index mostHops(bool isBack);
   /// Any rank, as generic as that of the conditions.
   Index anyRank(const std::string &name);
   /// The ring of a rank in a nest.
@@ -179,6 +184,9 @@ private:
   };
 
   void findNest();
+  void findHalves();
+  Index half();
+  std::optional<Index> asHalf(int64_t value);
   Kind kindOf(const Index &x) const;
   Kind kindOf(mlir::Value value, const Index &x) const;
   std::pair<Index, Index> pairOf(mlir::Operation *op, const Scope &scope);
@@ -225,6 +233,8 @@ private:
   int64_t parts;      ///< how many they are
   std::vector<std::pair<mlir::Value, bool>> goBack;
   std::optional<Nest> nest;
+  bool isHalved = false; ///< loops have about P / 2 turns
+  std::optional<Index> halfOfRanks;
   Index genericRank;
   llvm::DenseMap<mlir::Operation *, Bounds> bounds;
   std::map<std::pair<mlir::Operation *, Index>, Index> nextTurns;

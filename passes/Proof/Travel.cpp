@@ -45,6 +45,14 @@ Formula Conditions::meets(ring::AttendLikeOpInterface op, Side side,
   auto isLast = [&](const Index &hops, const Linear &reach) {
     return equal(places.linear(hops, op), reach) && atLeast(reach, 1);
   };
+  if (need->isBothWays) {
+    for (bool isBack : {false, true})
+      arrived.facts.push_back(implies(
+          isLast(isBack ? places.reverse(hops.inner, false, op) : hops.inner,
+                 reachOf(need->reach, {moves, isBack, arrived.segment})),
+          any));
+    return any;
+  }
   Linear reach = reachOf(need->reach, {moves, arrived.segment});
   if (!places.getNest()) {
     arrived.facts.push_back(implies(isLast(hops.inner, reach), any));
@@ -116,10 +124,11 @@ Formula Conditions::isReadBy(OpOperand &use, const Place &place,
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     unsigned number = use.getOperandNumber() - loop.getNumControlOperands();
     Index first = places.firstTurn(loop);
-    return below(places.linear(first, loop),
-                 places.linear(places.endTurn(loop), loop)) &&
-           isRead(loop.getRegionIterArg(number), place.inside(loop, first),
-                  arrived, depth + 1);
+    Formula goesOn = places.isBelow(first, places.endTurn(loop), loop);
+    Formula inFirst = isRead(loop.getRegionIterArg(number),
+                             place.inside(loop, first), arrived, depth + 1);
+    Formula behind = isRead(loop.getResult(number), place, arrived, depth + 1);
+    return (goesOn && inFirst) || (!goesOn && behind);
   }
   if (auto start = dyn_cast<ring::TransferOpInterface>(op)) {
     if (start.isAllToAll())

@@ -8,10 +8,6 @@
 using namespace mlir;
 using namespace burst;
 
-/// How many turns there are has no closed form that holds for every number of
-/// ranks: a program is proved for its own.
-static constexpr int64_t maxBidirectionalRanks = 2048;
-
 namespace {
 class RingStrategy final : public Strategy {
 public:
@@ -31,11 +27,6 @@ public:
                      SequenceAttr sequence) const override {
     SmallVector<int64_t> axes = axesOf(op, sequence);
     shard::GridOp grid = lookupGrid(op, sequence.getGrid());
-    int64_t ranks = resolveLayout(op, sequence)->parts;
-    if (kind.isBidirectional && ranks > maxBidirectionalRanks)
-      return "is proved rank by rank, of at most " +
-             std::to_string(maxBidirectionalRanks) + " ranks, not " +
-             std::to_string(ranks);
     int64_t ofSeveral = llvm::count_if(
         axes, [&](int64_t axis) { return groupOf(grid, axis).size > 1; });
     if (!kind.isDouble || (axes.size() >= 2 && ofSeveral <= 2))
@@ -45,8 +36,7 @@ public:
            std::to_string(axes.size());
   }
 
-  /// A bidirectional one is proved for the ranks at hand alone, and over one
-  /// axis sends no fewer bytes than a ring that is proved for any.
+  /// Over one axis a bidirectional one sends no fewer bytes than a ring.
   bool isOnlyPinned() const override { return kind.isBidirectional; }
 
   Estimate estimate(const Workload &workload,

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What is proved for every number of ranks is the text of one program, in which
-// P and P - 1 are read as such. That texts for other numbers of ranks are the
-// same text, up to these constants, is held here: so a proof speaks for all of
-// them.
+// P, P - 1, P / 2 and the like are read as such. That texts for other numbers
+// of ranks are the same text, up to these constants, is held here: so a proof
+// speaks for all of them.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Proof/Decide.h"
@@ -23,6 +23,13 @@ using namespace burst::test;
 
 namespace {
 
+struct Shape {
+  const char *strategy, *mask, *order;
+  bool isBackward, drop;
+  int64_t members = 1;
+  bool isNest = false, isBothWays = false;
+};
+
 /// Numbers, and what stands between them.
 std::vector<std::string> tokensOf(const std::string &text) {
   std::vector<std::string> tokens;
@@ -36,16 +43,45 @@ std::vector<std::string> tokensOf(const std::string &text) {
   return tokens;
 }
 
-/// Whether two tokens are one for `p` and for `q` ranks: a number that both
-/// have, one that is so many more or fewer than that of ranks, or a multiple.
-bool areOne(const std::string &a, const std::string &b, int64_t p, int64_t q) {
+/// How many ranks there are; of a nest, how many of them in a ring.
+struct Count {
+  int64_t ranks, inner = 0;
+};
+
+/// The numbers of a text that depend on that of ranks.
+std::vector<int64_t> numbersOf(const Shape &shape, Count count) {
+  std::vector<int64_t> numbers;
+  auto addAbout = [&](int64_t number, int64_t factor = 1) {
+    for (int64_t past : {-1, 0, 1})
+      numbers.push_back((number + past) * factor);
+  };
+  addAbout(count.ranks);
+  if (shape.isBothWays)
+    addAbout(count.ranks / 2);
+  if (count.inner == 0)
+    return numbers;
+  int64_t rings = count.ranks / count.inner;
+  addAbout(rings);
+  addAbout(count.inner);
+  addAbout(rings, count.inner);
+  numbers.push_back(rings * (count.inner + 1));
+  return numbers;
+}
+
+/// Whether two tokens are one for so many ranks: a number that both have, the
+/// same of those that depend on that of ranks, or a multiple of it.
+bool areOne(const std::string &a, const std::string &b, const Shape &shape,
+            Count p, Count q) {
   if (a == b)
     return true;
   if (!isdigit(a[0]) || !isdigit(b[0]) || a.size() > 12 || b.size() > 12)
     return false;
   int64_t x = std::stoll(a), y = std::stoll(b);
-  return (x - p == y - q && std::abs(x - p) <= 1) ||
-         (x % p == 0 && y % q == 0 && x / p == y / q);
+  for (auto [own, other] :
+       llvm::zip_equal(numbersOf(shape, p), numbersOf(shape, q)))
+    if (x == own && y == other)
+      return true;
+  return x % p.ranks == 0 && y % q.ranks == 0 && x / p.ranks == y / q.ranks;
 }
 
 /// Constants stand where they are used: which are one, and in what order they
@@ -63,9 +99,10 @@ void sinkConstants(ModuleOp module) {
 }
 
 /// The text of a program, in which values have numbers.
-std::string textOf(MLIRContext &context, Problem problem, int64_t parts) {
-  problem.parts = parts;
-  problem.queries = problem.keys = 34 * parts;
+std::string textOf(MLIRContext &context, Problem problem, Count count) {
+  problem.parts = count.ranks;
+  problem.innerRanks = count.inner;
+  problem.queries = problem.keys = 34 * count.ranks;
   std::string text;
   llvm::raw_string_ostream stream(text);
   OwningOpRef<ModuleOp> module = lower(context, problem);
@@ -73,12 +110,6 @@ std::string textOf(MLIRContext &context, Problem problem, int64_t parts) {
   module->print(stream, OpPrintingFlags().printGenericOpForm());
   return text;
 }
-
-struct Shape {
-  const char *strategy, *mask, *order;
-  bool isBackward, drop;
-  int64_t members = 1;
-};
 
 std::vector<Shape> allShapes() {
   std::vector<Shape> shapes;
@@ -94,7 +125,24 @@ std::vector<Shape> allShapes() {
     for (bool isBackward : {false, true})
       shapes.push_back({strategy, "causal", "zigzag", isBackward,
                         /*drop=*/true, /*members=*/2});
+  for (const char *strategy :
+       {"double_ring_kv", "double_ring_q", "bi_ring_kv", "bi_ring_q"})
+    for (const char *mask : {"", "causal"})
+      for (bool isBackward : {false, true}) {
+        bool isNest = StringRef(strategy).starts_with("double");
+        shapes.push_back({strategy, mask, "zigzag", isBackward, /*drop=*/true,
+                          /*members=*/1, isNest, /*isBothWays=*/!isNest});
+      }
   return shapes;
+}
+
+/// Of how many ranks texts are compared with the first.
+std::vector<Count> countsOf(const Shape &shape) {
+  if (shape.isNest)
+    return {{11 * 16, 16}, {5 * 7, 7}, {7 * 23, 23}, {13 * 4, 4}, {4 * 9, 9}};
+  if (shape.isBothWays)
+    return {{16}, {8}, {10}, {20}, {30}};
+  return {{8}, {3}, {4}, {5}, {6}, {7}, {12}, {16}, {31}};
 }
 
 Problem problemOf(const Shape &shape) {
@@ -115,7 +163,8 @@ TEST(FamilyTest, FactsOfEveryConditionHaveAModel) {
   auto context = makeContext();
   for (const Shape &shape : allShapes()) {
     Problem problem = problemOf(shape);
-    problem.parts = 8;
+    problem.parts = shape.isNest ? 12 : 8;
+    problem.innerRanks = shape.isNest ? 4 : 0;
     problem.queries = problem.keys = 34 * problem.parts;
     SCOPED_TRACE(problem.describe());
     OwningOpRef<ModuleOp> module = lower(*context, problem);
@@ -159,17 +208,19 @@ TEST(FamilyTest, TextsDifferInTheNumberOfRanksOnly) {
   auto context = makeContext();
   for (const Shape &shape : allShapes()) {
     Problem problem = problemOf(shape);
-    constexpr int64_t first = 8;
-    auto reference = tokensOf(textOf(*context, problem, first));
-    for (int64_t parts : {3, 4, 5, 6, 7, 12, 16, 31}) {
+    std::vector<Count> counts = countsOf(shape);
+    auto reference = tokensOf(textOf(*context, problem, counts.front()));
+    for (Count count : counts) {
       // 2 members are not 2 of 3 ranks.
-      if (parts - 1 == shape.members)
+      if (count.ranks - 1 == shape.members)
         continue;
-      SCOPED_TRACE(problem.describe() + " as for " + std::to_string(parts));
-      auto tokens = tokensOf(textOf(*context, problem, parts));
+      SCOPED_TRACE(problem.describe() + " as for " +
+                   std::to_string(count.ranks));
+      auto tokens = tokensOf(textOf(*context, problem, count));
       ASSERT_EQ(reference.size(), tokens.size());
       for (auto [a, b] : llvm::zip_equal(reference, tokens))
-        ASSERT_TRUE(areOne(a, b, first, parts)) << a << " and " << b;
+        ASSERT_TRUE(areOne(a, b, shape, counts.front(), count))
+            << a << " and " << b;
     }
   }
 }

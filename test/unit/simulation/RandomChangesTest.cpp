@@ -212,6 +212,8 @@ struct Family {
   int64_t members = 1;
   /// Rings of so many ranks, or one more, as many as there are parts.
   int64_t innerRanks = 0;
+  /// Twice as many parts, and one more where it is odd.
+  bool isBothWays = false;
 };
 
 /// The program of a family for so many ranks, of some sizes.
@@ -229,6 +231,8 @@ Problem problemOf(const Family &family, int64_t parts, Random &random) {
     problem.innerRanks = family.innerRanks + parts % 2;
     problem.parts = parts * problem.innerRanks;
   }
+  if (family.isBothWays)
+    problem.parts = 2 * parts + (family.overlap ? 1 : 0);
   // Numbers that are none of the others in the text.
   problem.queries = 20 + static_cast<int64_t>(below(random, 20));
   problem.keys = problem.queries + 1 + static_cast<int64_t>(below(random, 20));
@@ -304,6 +308,14 @@ std::vector<Family> allFamilies() {
           families.push_back({strategy, isBackward ? strategy : "",
                               isBackward ? "contiguous" : "zigzag", mask,
                               overlap, /*members=*/1, /*innerRanks=*/3});
+  for (const char *mask : {"causal", "window", ""})
+    for (const char *strategy : {"bi_ring_kv", "bi_ring_q"})
+      for (bool isBackward : {false, true})
+        for (bool isOdd : {false, true})
+          families.push_back({strategy, isBackward ? strategy : "",
+                              isOdd ? "contiguous" : "zigzag", mask,
+                              /*overlap=*/isOdd, /*members=*/1,
+                              /*innerRanks=*/0, /*isBothWays=*/true});
   return families;
 }
 
