@@ -320,9 +320,12 @@ void Checker::count(const ProvedAttention &attention,
 
 /// Functions end, whatever they are for.
 std::optional<std::string> Checker::checkCalls() {
-  for (auto call : program.getOps<func::CallOp>())
-    if (call.getNumResults() != 0 && !valueOf(call.getResult(0)))
-      return calls.getMessage();
+  WalkResult ends = program.walk([&](func::CallOp call) {
+    return valueOf(call.getResult(0)) ? WalkResult::advance()
+                                      : WalkResult::interrupt();
+  });
+  if (ends.wasInterrupted())
+    return calls.getMessage();
   return std::nullopt;
 }
 

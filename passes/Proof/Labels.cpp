@@ -277,6 +277,9 @@ void Labels::visit(func::CallOp call) {
   func::FuncOp callee = calleeOf(call);
   if (!callee || callee.isExternal())
     return fail(call, "calls a function without a body");
+  // It may end the program, and has no result by which that is seen.
+  if (call.getNumResults() == 0)
+    return fail(call, "calls a function that gives nothing");
   // No op that may tell one rank from another.
   WalkResult scalars = callee.walk([](Operation *op) {
     bool isKnown =
@@ -292,8 +295,8 @@ void Labels::visit(func::CallOp call) {
 
 void Labels::visit(scf::ForOp loop) {
   scf::ForOp outer = loopAround(loop);
-  if (loop->getParentOp() != program &&
-      !(places.getNest() && outer && outer->getParentOp() == program))
+  bool isInner = places.getNest() && outer && outer->getParentOp() == program;
+  if (loop->getParentOp() != program && !isInner)
     return fail(loop, "a loop inside of another one that is no nest of rings");
   for (auto [argument, init] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))

@@ -547,7 +547,9 @@ void Places::checkNoFault(Operation *op, const Scope &scope) {
 void Places::check(Operation *op, const Place &place) {
   Scope operands{.place = place, .remembers = true};
   checkNoFault(op, operands);
-  if (!isa<arith::RemUIOp, arith::CmpIOp, tensor::ExtractOp>(op) || !steers(op))
+  if (!isa<arith::RemUIOp, arith::DivUIOp, arith::CmpIOp, tensor::ExtractOp>(
+          op) ||
+      !steers(op))
     return;
   Scope scope{.place = place, .outer = &operands, .checks = true};
   compute(op, scope);
@@ -788,7 +790,12 @@ Places::Scalar Places::entry(Value table, ArrayRef<Index> at,
     Value given = callee.getBody().front().getTerminator()->getOperand(
         cast<OpResult>(table).getResultNumber());
     auto generate = given.getDefiningOp<tensor::GenerateOp>();
-    if (!generate || !isReadable(generate))
+    // The contract is of what stands in a table, wherever it comes from.
+    bool isReach =
+        llvm::any_of(contract.needs, [&](const Contract::Need &need) {
+          return table == need.reach || table == need.innerReach;
+        });
+    if (isReach || !generate || !isReadable(generate))
       return opaque(table, at, scope);
     Scope inside{.place = scope.place,
                  .outer = &scope,

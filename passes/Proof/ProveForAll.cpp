@@ -121,12 +121,16 @@ Verdict Prover::run() {
                "of fewer than 3 ranks, whose number P - 1 is not told from 1"};
     return verdict;
   }
-  // Where nothing goes round, no direction is asked for.
+  // Where nothing goes round, no direction is asked for, nor how far.
+  auto isAsked = [](const Contract::Need &need, Value step) {
+    return !step.use_empty() || !need.reach.use_empty() ||
+           (need.innerReach && !need.innerReach.use_empty());
+  };
   SmallVector<Value> steps, unused;
   for (const Contract::Need &need : verdict.contract.needs)
     for (Value step : {need.step, need.innerStep})
       if (step && !llvm::is_contained(steps, step))
-        (step.use_empty() ? unused : steps).push_back(step);
+        (isAsked(need, step) ? steps : unused).push_back(step);
   if (steps.size() > 6) {
     verdict.reason = Reason{program, "too many rings"};
     return verdict;
