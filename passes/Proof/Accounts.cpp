@@ -509,7 +509,7 @@ unsigned Accounts::countKept(scf::ForOp loop) {
   return numKept + (places.getIsHalved() ? numKeptBothWays : 0);
 }
 
-unsigned Accounts::countSent(ring::TransferOpInterface) {
+unsigned Accounts::countSent() {
   return places.getIsHalved() ? numSentBothWays : numSent;
 }
 
@@ -527,7 +527,7 @@ Formula Accounts::keptBothWays(const Motion &motion, unsigned invariant,
   if (invariant < 2)
     return below(ahead, turn + before) || (!isOwn && atLeast(turn, back));
   Formula held = isOwn && (before == 1 ? Formula(true) : atLeast(turn, 1));
-  if (!motion.need->reach)
+  if (!motion.need->isBothWays)
     return held;
   auto returns = [&](bool isBack, int64_t turns) {
     Index where[] = {motion.movesKeys ? k : p, isBack,

@@ -94,9 +94,9 @@ public:
   static bool isOfTurn(mlir::Value tensor, mlir::Operation *op);
   /// Whether a loop carries what it was given or has made, and not what a
   /// transfer of the turn before has brought.
-  /// How many templates there are for an op in a loop.
+  /// How many templates there are, of what a loop keeps and of what is sent.
   unsigned countKept(mlir::scf::ForOp loop);
-  unsigned countSent(ring::TransferOpInterface start);
+  unsigned countSent();
   static bool isKept(mlir::scf::ForOp loop, unsigned number);
   Formula kept(mlir::scf::ForOp loop, unsigned number, const Place &place);
   Formula sent(ring::TransferOpInterface start, unsigned number,

@@ -100,7 +100,7 @@ void Conditions::findInvariants(scf::ForOp loop) {
   for (auto start : loop.getOps<ring::TransferOpInterface>())
     for (auto [index, tensor] : llvm::enumerate(start.getTensors()))
       if (accounts.isAccount(tensor) && Accounts::isOfTurn(tensor, start))
-        choose({start, static_cast<unsigned>(index)}, accounts.countSent(start),
+        choose({start, static_cast<unsigned>(index)}, accounts.countSent(),
                [&] { return ofSent(start, index); });
   for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs()))
     if (accounts.isAccount(argument) && Accounts::isKept(loop, number))
