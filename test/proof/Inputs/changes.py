@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Changes programs in ways that a proof of their text has to see.
 
-changes.py BURST_OPT FOLDER lowers a ring and a double ring, changes them one
+changes.py FOLDER BURST_OPT... lowers a ring and a double ring, changes them one
 way after the other, and expects each to be refused, with a reason.
 """
 
@@ -33,7 +33,7 @@ def run(arguments, text):
 
 def lower(burst_opt, **what):
     options = ["--burst-to-ring=overlap=false", "--remarks-filter=ring-verify"]
-    code, text, errors = run([burst_opt, *options], ATTENTION.format(**what))
+    code, text, errors = run([*burst_opt, *options], ATTENTION.format(**what))
     assert code == 0, errors
     assert "for every number of ranks" in errors, errors
     return text
@@ -99,7 +99,7 @@ def held():
     return lines.replace("\n    %e2", last + "\n    %e2", 1)
 
 
-def main(burst_opt, folder):
+def main(folder, *burst_opt):
     ring = lower(burst_opt, grid="5", rows=20, left=0, right=7, strategy="ring_kv")
     short = lower(burst_opt, grid="3", rows=12, left=3, right=0, strategy="ring_kv")
     nest = lower(burst_opt, grid="3x4", rows=48, left=9, right=0, strategy="double_ring_kv")
@@ -175,7 +175,7 @@ def main(burst_opt, folder):
         path = pathlib.Path(folder) / (name.replace(" ", "-") + ".mlir")
         path.write_text(text)
         options = ["--ring-verify=allow-needless", "-o", "/dev/null"]
-        code, _, errors = run([burst_opt, *options, str(path)], "")
+        code, _, errors = run([*burst_opt, *options, str(path)], "")
         print(f"{name}: {'refused' if code else 'accepted'}: {errors[:300]}")
         assert code != 0, name
         assert re.search(reasons[name], errors), errors
