@@ -43,12 +43,14 @@ private:
     Value extent;
   };
   Arguments shardArguments(OpBuilder &builder, ArrayRef<Sharded> tensors,
-                           Value extent, int64_t size, HeadsOfRank ofRank);
+                           Value extent, int64_t size,
+                           const DividedHeads &divided);
   void unshard(OpBuilder &builder, const Arguments &arguments);
   Value shard(OpBuilder &builder, Value global, int64_t dim);
   ring::StartOp startAllToAll(OpBuilder &builder, ring::Route route,
                               ArrayRef<Value> tensors, TypeRange received,
-                              ArrayRef<int64_t> dims, Value extent);
+                              ArrayRef<int64_t> dims, Value extent,
+                              int64_t groups);
   void takeApart(AttentionInterface op, ArrayRef<Sharded> results,
                  ArrayRef<OpOperand *> uses);
   RankedTensorType globalResult(unsigned index) {
@@ -57,11 +59,11 @@ private:
   RankedTensorType shardOf(RankedTensorType type, int64_t dim) const;
   RankedTensorType partOf(RankedTensorType type, int64_t heads) const;
   RankedTensorType partInside(const Sharded &sharded, RankedTensorType type,
-                              HeadsOfRank heads) const {
-    return partOf(type, sharded.isOfKeys ? heads.key : heads.query);
+                              const DividedHeads &divided) const {
+    return partOf(type, sharded.isOfKeys ? divided.key : divided.query);
   }
-  bool isShared(RankedTensorType whole) const;
-  RankedTensorType partsOf(RankedTensorType shard, Value part) const;
+  static RankedTensorType partsOf(RankedTensorType shard, Value part,
+                                  const DividedHeads &divided);
   ArrayAttr splitsAttr(RankedTensorType type);
   LogicalResult checkSplits(AttentionInterface op);
   void partition(AttentionInterface op, const AttentionSizes &sizes);
@@ -88,6 +90,7 @@ private:
   llvm::MapVector<Value, Value> globals;
   /// The sizes of the sequences of an attention.
   llvm::DenseMap<Operation *, std::pair<Value, Value>> extentsOf;
+  llvm::DenseMap<Operation *, DividedHeads> dividedOf;
   llvm::DenseSet<Value> attending; ///< arguments that are shards already
   /// Arguments that carry a dynamic size of another argument.
   llvm::DenseMap<Value, Value> extents;
@@ -252,10 +255,10 @@ LogicalResult Partitioner::check() {
       return failure();
   auto ops = llvm::map_to_vector(
       attentions, [](const auto &attention) { return attention.first; });
-  int64_t ranks = numParts(function, inside.heads);
-  if (std::string why = whyNoHeadsTogether(ops, ranks); !why.empty())
+  int64_t members = ops.empty() ? 1 : membersAlong(ops.front(), inside.axes);
+  if (std::string why = whyNoHeadsTogether(ops, members); !why.empty())
     return ops.back()->emitOpError("shards heads over ")
-           << ranks << " ranks, and " << why << "; pin another strategy than "
+           << members << " ranks, and " << why << "; pin another strategy than "
            << exchangeName << ", or put each into a function of its own";
   if (inside.chunks != 1) {
     if (std::string why = whyNoChunksTogether(ops); !why.empty())
@@ -352,7 +355,8 @@ Value Partitioner::extent(OpBuilder &builder, ArrayRef<Sharded> tensors,
 ring::StartOp Partitioner::startAllToAll(OpBuilder &builder, ring::Route route,
                                          ArrayRef<Value> tensors,
                                          TypeRange received,
-                                         ArrayRef<int64_t> dims, Value extent) {
+                                         ArrayRef<int64_t> dims, Value extent,
+                                         int64_t groups) {
   MLIRContext *context = builder.getContext();
   return ring::StartOp::create(
       builder, function.getLoc(),
@@ -362,14 +366,14 @@ ring::StartOp Partitioner::startAllToAll(OpBuilder &builder, ring::Route route,
       /*into=*/ValueRange(), dims, ring::LayoutAttr::get(context, layout),
       ring::ChannelAttr::get(context, sequence.getGrid(), inside.axes,
                              /*index=*/ring::exchangeChannel),
-      route, layout.parts / layoutInside.parts);
+      route, membersAlong(attentions.front().first, inside.axes), groups);
 }
 
 /// Those arguments that have not attended yet become shards.
-Partitioner::Arguments Partitioner::shardArguments(OpBuilder &builder,
-                                                   ArrayRef<Sharded> tensors,
-                                                   Value extent, int64_t size,
-                                                   HeadsOfRank ofRank) {
+Partitioner::Arguments
+Partitioner::shardArguments(OpBuilder &builder, ArrayRef<Sharded> tensors,
+                            Value extent, int64_t size,
+                            const DividedHeads &divided) {
   Arguments brought;
   brought.extent = extent;
   for (const Sharded &sharded : tensors) {
@@ -382,7 +386,7 @@ Partitioner::Arguments Partitioner::shardArguments(OpBuilder &builder,
     if (ArrayAttr splits = splitsAttr(type))
       function.setArgAttr(argument.getArgNumber(), ring::splitsAttr, splits);
     brought.shards.push_back(argument);
-    brought.wholes.push_back(partInside(sharded, type, ofRank));
+    brought.wholes.push_back(partInside(sharded, type, divided));
     brought.types.push_back(
         shardType(brought.wholes.back(), sharded.dim, layoutInside));
     brought.dims.push_back(sharded.dim);
@@ -390,7 +394,8 @@ Partitioner::Arguments Partitioner::shardArguments(OpBuilder &builder,
   }
   if (inside.isDone() && !brought.shards.empty())
     brought.start = startAllToAll(builder, ring::Route::ToHeads, brought.shards,
-                                  brought.types, brought.dims, extent);
+                                  brought.types, brought.dims, extent,
+                                  divided.groupsOf(tensors.front().isOfKeys));
   return brought;
 }
 
@@ -408,49 +413,6 @@ void Partitioner::unshard(OpBuilder &builder, const Arguments &arguments) {
                          .getGlobal();
 }
 
-/// Of heads that ranks have room for, masks out those from `count` on, of which
-/// there are none.
-static void keepOwnHeads(AttentionInterface op, int64_t count) {
-  auto captures = llvm::map_to_vector(
-      op.getMaskCaptures(), [](Value capture) { return capture.getType(); });
-  // The terminator of a region over so many indices and the captures; one that
-  // yields `truth` where there is none.
-  auto yieldOf = [&](Region &region, int64_t indices, ArrayRef<bool> truth) {
-    OpBuilder builder(op.getContext());
-    if (region.empty()) {
-      Block &block = region.emplaceBlock();
-      SmallVector<Type> types(indices, builder.getIndexType());
-      llvm::append_range(types, captures);
-      block.addArguments(types,
-                         SmallVector<Location>(types.size(), op.getLoc()));
-      builder.setInsertionPointToEnd(&block);
-      SmallVector<Value> yielded;
-      for (bool value : truth)
-        yielded.push_back(arith::ConstantOp::create(
-            builder, op.getLoc(), builder.getBoolAttr(value)));
-      YieldOp::create(builder, op.getLoc(), yielded);
-    }
-    return region.front().getTerminator();
-  };
-  // What is yielded in place `number` is kept where also `head` <= or < count.
-  auto narrow = [&](Operation *yield, unsigned number,
-                    arith::CmpIPredicate predicate, unsigned head) {
-    OpBuilder builder(yield);
-    Value bound = arith::ConstantIndexOp::create(builder, op.getLoc(), count);
-    Value isOwn =
-        arith::CmpIOp::create(builder, op.getLoc(), predicate,
-                              yield->getBlock()->getArgument(head), bound);
-    yield->setOperand(number,
-                      arith::AndIOp::create(builder, op.getLoc(),
-                                            yield->getOperand(number), isOwn));
-  };
-  bool hadMask = !op.getMask().empty();
-  narrow(yieldOf(op.getMask(), 6, {true}), 0, arith::CmpIPredicate::slt, 1);
-  Operation *bounds = yieldOf(op.getBounds(), 10, {true, !hadMask});
-  narrow(bounds, 0, arith::CmpIPredicate::slt, 2);
-  narrow(bounds, 1, arith::CmpIPredicate::sle, 3);
-}
-
 void Partitioner::partition(AttentionInterface op,
                             const AttentionSizes &sizes) {
   OpBuilder builder(op);
@@ -465,15 +427,16 @@ void Partitioner::partition(AttentionInterface op,
     owner = ring::createPlace(builder, op.getLoc(),
                               lookupGrid(op, sequence.getGrid()),
                               sequence.getAxes());
-  HeadsOfRank ofRank = headsOfRank(sizes.queryHeads, sizes.keyHeads,
-                                   numParts(function, inside.heads));
-  if (!ofRank.areEven)
-    keepOwnHeads(op, sizes.queryHeads);
+  int64_t headParts = numParts(function, heads);
+  DividedHeads divided =
+      divideHeads(sizes.queryHeads / headParts, sizes.keyHeads / headParts,
+                  membersAlong(op, inside.axes));
+  dividedOf[op] = divided;
   // All-to-alls of queries and of keys are under way together.
   Arguments queryArguments =
-      shardArguments(builder, ofQueries, queries, sizes.queries, ofRank);
+      shardArguments(builder, ofQueries, queries, sizes.queries, divided);
   Arguments keyArguments =
-      shardArguments(builder, ofKeys, keys, sizes.keys, ofRank);
+      shardArguments(builder, ofKeys, keys, sizes.keys, divided);
   unshard(builder, queryArguments);
   unshard(builder, keyArguments);
   // What a forward pass of this function gives is used as it is in between.
@@ -492,9 +455,9 @@ void Partitioner::partition(AttentionInterface op,
     if (sharded.tensor.getDefiningOp() != op)
       continue;
     auto type = cast<RankedTensorType>(sharded.tensor.getType());
-    RankedTensorType part = partInside(sharded, type, ofRank);
-    sharded.tensor.setType(isShared(type) ? part.clone(op.getStateType())
-                                          : part);
+    RankedTensorType part = partInside(sharded, type, divided);
+    bool isPart = sharded.isOfKeys && divided.areShared();
+    sharded.tensor.setType(isPart ? part.clone(op.getStateType()) : part);
   }
   // What computes is left, on all axes that are.
   if (StrategyAttr strategy = strategies.lookup(op))
@@ -515,20 +478,13 @@ Value Partitioner::shard(OpBuilder &builder, Value global, int64_t dim) {
                          inside.sequence);
 }
 
-/// Whether ranks share heads of a global tensor between the all-to-alls.
-bool Partitioner::isShared(RankedTensorType whole) const {
-  int64_t count = whole.getDimSize(ring::headsDimOf(whole)),
-          ranks = numParts(function, inside.heads);
-  return count < ranks && ranks % count == 0;
-}
-
 /// What an all-to-all brings to a shard of heads that ranks share: a part of
 /// each, of which the shard is the sum, in the type of `part`.
-RankedTensorType Partitioner::partsOf(RankedTensorType shard,
-                                      Value part) const {
+RankedTensorType Partitioner::partsOf(RankedTensorType shard, Value part,
+                                      const DividedHeads &divided) {
   auto type = cast<RankedTensorType>(part.getType());
   SmallVector<int64_t> shape(shard.getShape());
-  shape[ring::headsDimOf(shard)] = layout.parts / layoutInside.parts;
+  shape[ring::headsDimOf(shard)] = divided.groups * divided.ranksOfGroup();
   return RankedTensorType::get(shape, type.getElementType());
 }
 
@@ -538,6 +494,7 @@ void Partitioner::takeApart(AttentionInterface op, ArrayRef<Sharded> results,
                             ArrayRef<OpOperand *> uses) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
+  const DividedHeads &divided = dividedOf.at(op);
   SmallVector<Value> shards;
   SmallVector<Type> types;
   SmallVector<RankedTensorType> wholes;
@@ -549,14 +506,16 @@ void Partitioner::takeApart(AttentionInterface op, ArrayRef<Sharded> results,
     shards.push_back(shard(builder, result.tensor, result.dim));
     RankedTensorType whole = globalResult(use->getOperandNumber());
     wholes.push_back(shardOf(whole, result.dim));
-    types.push_back(isShared(whole) ? partsOf(wholes.back(), shards.back())
-                                    : wholes.back());
+    types.push_back(result.isOfKeys && divided.areShared()
+                        ? partsOf(wholes.back(), shards.back(), divided)
+                        : wholes.back());
     dims.push_back(result.dim);
   }
-  auto [queries, keys] = extentsOf.at(op);
+  auto &[queries, keys] = extentsOf.at(op);
+  bool isOfKeys = results.front().isOfKeys;
   ring::StartOp start =
       startAllToAll(builder, ring::Route::ToSequence, shards, types, dims,
-                    results.front().isOfKeys ? keys : queries);
+                    isOfKeys ? keys : queries, divided.groupsOf(isOfKeys));
   builder.setInsertionPoint(uses.front()->getOwner());
   auto wait =
       ring::WaitOp::create(builder, op.getLoc(), types, start.getToken());

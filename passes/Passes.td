@@ -272,9 +272,8 @@ def PartitionPass : Pass<"burst-partition", "::mlir::ModuleOp"> {
     }
     ```
 
-    Where ranks of `ulysses` do not divide heads, the last ones have fewer, or none,
-    and memory as the others: the mask and its bounds then rule out the heads that are
-    not there.
+    Where ranks of `ulysses` do not divide heads, some have fewer than others, or
+    none, and memory as the others: `burst-number-heads` rules out what is not there.
 
     Refused, at the op: an attention without a sequence, several grids in one
     function, an argument in two roles, heads or batches that the ranks of these
@@ -292,6 +291,41 @@ def VerifyPartitionedPass : Pass<"burst-verify-partitioned", "::mlir::func::Func
     Ends the phase of `burst-partition`: attentions stand in functions with
     `ring.grid`, between `burst.unshard` and `burst.shard`.
   }];
+}
+
+def NumberHeadsPass : Pass<"burst-number-heads", "::mlir::func::FuncOp"> {
+  let summary = "numbers heads among all, where ranks have room for more";
+  let description = [{
+    Attentions count heads as if each rank had as many as it has room for. Where an
+    all-to-all divides them unevenly, this makes regions see the numbers that heads
+    have among all; the mask, and its bounds, rule out what is only room.
+
+    Input, 28 heads over 8 ranks with room for 4 each, of which two share 7 heads:
+    ```mlir
+    %t = ring.start %q ... all_to_all heads over 8 groups 4 ...
+    ...
+    %o = burst.attention %gq, %gk, %gv score(%s, %b, %h, ...) { ... %h ... }
+    ```
+    Output:
+    ```mlir
+    %o = burst.attention %gq, %gk, %gv
+      mask(%b, %n, ...) {
+        %in_group = arith.remui %n, %c8
+        %is_head = arith.cmpi slt, %in_group, %c7
+        ...
+      }
+      bounds(...) { ... }
+      score(%s, %b, %n, ...) {
+        %h = n / 8 * 7 + min(n mod 8, 7)
+        ... %h ...
+      }
+    ```
+
+    Needs `burst-partition`, and comes behind `burst-check-tables`, which asks for the
+    heads of the problem, and in front of `burst-split-heads`. Leaves even divisions as
+    they are.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def SplitHeadsPass : Pass<"burst-split-heads", "::mlir::func::FuncOp"> {
@@ -323,8 +357,7 @@ def SplitHeadsPass : Pass<"burst-split-heads", "::mlir::func::FuncOp"> {
     %o = burst.attention %gq, %gk, %gv ...
     ```
 
-    Needs `burst-partition`, and comes behind `burst-check-tables`, which asks for all
-    heads at once. Leaves programs without `ring.head_chunks`.
+    Needs `burst-partition`, and comes behind `burst-number-heads`. Leaves programs without `ring.head_chunks`.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::burst::ring::RingDialect"];
 }

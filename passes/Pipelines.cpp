@@ -32,6 +32,7 @@ void burst::buildSchedulePipeline(OpPassManager &pm,
   pm.addPass(createPartitionPass());
   pm.addNestedPass<func::FuncOp>(createVerifyPartitionedPass());
   pm.addNestedPass<func::FuncOp>(createCheckTablesPass());
+  pm.addNestedPass<func::FuncOp>(createNumberHeadsPass());
   pm.addNestedPass<func::FuncOp>(createSplitHeadsPass());
   // Who sends what, when.
   pm.addNestedPass<func::FuncOp>(createLowerToRingPass());

@@ -1,5 +1,6 @@
 //===- SplitHeads.cpp - heads in chunks -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "passes/Heads.h"
 #include "passes/Passes.h"
 #include "passes/Strategies/Exchange.h"
 
@@ -29,7 +30,7 @@ private:
   void split(Operation &op);
   void split(ring::StartOp start);
   void split(AttentionInterface attention);
-  void renumberHeads(AttentionInterface attention);
+  void renumber(AttentionInterface attention);
   void sum(Value whole);
   Type chunkOf(Type type) const;
 
@@ -84,31 +85,11 @@ bool Splitter::isSummed(Value gradient) const {
 /// Regions count the heads of all chunks: head h of this one is number
 /// h * numChunks + chunk of them. Bounds are asked of heads from the first on,
 /// up to but without the second.
-void Splitter::renumberHeads(AttentionInterface attention) {
-  auto renumber = [&](Value head, int64_t offset) {
-    if (head.use_empty())
-      return;
-    auto at = OpBuilder::atBlockBegin(head.getParentBlock());
-    Location loc = attention.getLoc();
-    auto constant = [&](int64_t value) -> Value {
-      return arith::ConstantIndexOp::create(at, loc, value);
-    };
-    Value scaled = arith::MulIOp::create(at, loc, head, constant(numChunks));
-    Value number = arith::AddIOp::create(at, loc, scaled, constant(offset));
-    head.replaceAllUsesExcept(number, scaled.getDefiningOp());
-  };
-  auto renumberIn = [&](RegionRole role, Region &region) {
-    if (!region.empty())
-      renumber(RegionArguments::of(role, region.front()).h, chunk);
-  };
-  renumberIn(RegionRole::Mask, attention.getMask());
-  renumberIn(RegionRole::Score, attention.getScore());
-  if (auto backward = dyn_cast<AttentionBackwardOp>(attention.getOperation()))
-    renumberIn(RegionRole::Gradient, backward.getGradient());
-  if (Region &bounds = attention.getBounds(); !bounds.empty()) {
-    renumber(bounds.getArgument(2), chunk);
-    renumber(bounds.getArgument(3), chunk - (numChunks - 1));
-  }
+void Splitter::renumber(AttentionInterface attention) {
+  renumberHeads(attention, [&](Emit e, Value head, HeadRole role) {
+    int64_t offset = role == HeadRole::End ? chunk - (numChunks - 1) : chunk;
+    return e.add(e.mul(head, e.index(numChunks)), e.index(offset));
+  });
 }
 
 void Splitter::split(ring::StartOp start) {
@@ -142,7 +123,7 @@ void Splitter::split(AttentionInterface attention) {
     for (Value table : backward.getCaptureGrads())
       if (!table.use_empty())
         summed[table].push_back(ofChunk.lookup(table));
-  renumberHeads(created);
+  renumber(created);
 }
 
 /// Writes an op of all heads for the chunk.

@@ -154,6 +154,8 @@ void HostLowering::lowerStart(ring::TransferOpInterface op) {
        constant(op.getLayout().getAll())},
       {offsetof(burst_transfer, num_ranks), constant(group.size)},
       {offsetof(burst_transfer, stride), constant(group.stride)},
+      {offsetof(burst_transfer, groups),
+       constant(static_cast<int64_t>(op.getGroups()))},
       {offsetof(burst_transfer, num_owners), constant(part.getParts())},
       {offsetof(burst_transfer, num_segments), constant(part.getNumSegments())},
       {offsetof(burst_transfer, extent), number(op.getExtent())},

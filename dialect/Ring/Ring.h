@@ -141,10 +141,14 @@ struct SizeSource {
 /// heads, to bring `tensor`, which has the same batch; else `tensor` itself.
 mlir::Value behindAllToAll(mlir::Value tensor);
 
+/// In how many groups all-to-alls have the heads of each argument.
+llvm::SmallVector<int64_t> headGroups(mlir::FunctionOpInterface program);
+
 /// What every TransferOpInterface keeps to, see `ring.start`.
 llvm::LogicalResult verifyTransfer(mlir::Operation *op);
 /// That all-to-alls of a program are along the same axes: the last of those of
-/// the sequence, behind those of the heads.
+/// the sequence, behind those of the heads. Those of an argument have its heads
+/// in as many groups.
 llvm::LogicalResult verifyExchanges(mlir::FunctionOpInterface program);
 
 } // namespace burst::ring

@@ -534,15 +534,45 @@ ring::Sharding burst::ring::shardingOf(FunctionOpInterface program) {
   return sharding;
 }
 
+/// That of which `tensor` is a chunk of heads, or `tensor`.
+static Value wholeOf(Value tensor) {
+  auto take = tensor.getDefiningOp<TakeHeadsOp>();
+  return take ? Value(take.getTensor()) : tensor;
+}
+
 Value burst::ring::behindAllToAll(Value tensor) {
   auto wait = tensor.getDefiningOp<WaitOp>();
   auto start = wait ? wait.getToken().getDefiningOp<TransferOpInterface>()
                     : TransferOpInterface();
   if (!start || !start.isAllToAll())
     return tensor;
-  Value sent = start.getTensors()[cast<OpResult>(tensor).getResultNumber()];
-  auto take = sent.getDefiningOp<TakeHeadsOp>();
-  return take ? Value(take.getTensor()) : sent;
+  return wholeOf(start.getTensors()[cast<OpResult>(tensor).getResultNumber()]);
+}
+
+/// Calls `visit` with each all-to-all that brings an argument, and its number.
+static WalkResult walkBroughtArguments(
+    FunctionOpInterface program,
+    function_ref<WalkResult(TransferOpInterface, unsigned)> visit) {
+  return program.walk([&](TransferOpInterface start) {
+    if (start.getRoute() != Route::ToHeads)
+      return WalkResult::advance();
+    for (Value tensor : start.getTensors())
+      if (auto argument = dyn_cast<BlockArgument>(wholeOf(tensor));
+          argument && argument.getOwner()->getParentOp() == program &&
+          visit(start, argument.getArgNumber()).wasInterrupted())
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+}
+
+SmallVector<int64_t> burst::ring::headGroups(FunctionOpInterface program) {
+  SmallVector<int64_t> groups(program.getNumArguments(), 1);
+  walkBroughtArguments(
+      program, [&](TransferOpInterface start, unsigned argument) {
+        groups[argument] = static_cast<int64_t>(start.getGroups());
+        return WalkResult::advance();
+      });
+  return groups;
 }
 
 LogicalResult burst::ring::verifyExchanges(FunctionOpInterface program) {
@@ -564,6 +594,20 @@ LogicalResult burst::ring::verifyExchanges(FunctionOpInterface program) {
       return refuse(", another one is along other axes");
     return WalkResult::advance();
   });
+  if (result.wasInterrupted())
+    return failure();
+  llvm::DenseMap<unsigned, uint64_t> known;
+  result = walkBroughtArguments(
+      program, [&](TransferOpInterface start, unsigned argument) {
+        uint64_t other =
+            known.try_emplace(argument, start.getGroups()).first->second;
+        if (start.getGroups() == other)
+          return WalkResult::advance();
+        start.emitOpError("has the heads of argument ")
+            << argument << " in " << start.getGroups()
+            << " groups, and another one in " << other;
+        return WalkResult::interrupt();
+      });
   return failure(result.wasInterrupted());
 }
 

@@ -181,6 +181,8 @@ def Ring_TransferOpInterface : OpInterface<"TransferOpInterface"> {
     InterfaceMethod<"Who sends to whom.", "::burst::ring::Route", "getRoute">,
     InterfaceMethod<"How many ranks an all-to-all is over; 1 of other routes.",
       "uint64_t", "getMembers", (ins), "", "return 1;">,
+    InterfaceMethod<"In how many groups an all-to-all has ranks and heads.",
+      "uint64_t", "getGroups", (ins), "", "return 1;">,
     InterfaceMethod<"The token, with the types of what is received on tensors.",
       "::mlir::TypedValue<::burst::ring::TokenType>", "getToken">,
   ];

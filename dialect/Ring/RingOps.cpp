@@ -30,10 +30,11 @@ static void printDims(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
-/// `all_gather`, `all_to_all heads over 4`, or `to %to receive [%owner] from
-/// %from`.
+/// `all_gather`, `all_to_all heads over 4 groups 2`, or `to %to receive
+/// [%owner] from %from`.
 static ParseResult
 parsePeers(OpAsmParser &parser, RouteAttr &route, IntegerAttr &members,
+           IntegerAttr &groups,
            std::optional<OpAsmParser::UnresolvedOperand> &to,
            std::optional<OpAsmParser::UnresolvedOperand> &receivedOwner,
            std::optional<OpAsmParser::UnresolvedOperand> &from) {
@@ -43,7 +44,7 @@ parsePeers(OpAsmParser &parser, RouteAttr &route, IntegerAttr &members,
   auto setRoute = [&](Route found) {
     route = RouteAttr::get(parser.getContext(), found);
   };
-  int64_t count = 1;
+  int64_t count = 1, numGroups = 1;
   setRoute(Route::Shift);
   auto parseAllToAll = [&]() -> ParseResult {
     SMLoc loc = parser.getCurrentLocation();
@@ -52,7 +53,8 @@ parsePeers(OpAsmParser &parser, RouteAttr &route, IntegerAttr &members,
     if (!isToHeads && !isKeyword("sequence"))
       return parser.emitError(loc, "an all_to_all shards 'heads' or "
                                    "'sequence'");
-    return failure(parser.parseKeyword("over") || parser.parseInteger(count));
+    return failure(parser.parseKeyword("over") || parser.parseInteger(count) ||
+                   (isKeyword("groups") && parser.parseInteger(numGroups)));
   };
   auto parseShift = [&]() -> ParseResult {
     return failure(
@@ -66,12 +68,13 @@ parsePeers(OpAsmParser &parser, RouteAttr &route, IntegerAttr &members,
   else if (isKeyword("all_to_all") ? parseAllToAll() : parseShift())
     return failure();
   members = parser.getBuilder().getI64IntegerAttr(count);
+  groups = parser.getBuilder().getI64IntegerAttr(numGroups);
   return success();
 }
 
 static void printPeers(OpAsmPrinter &printer, Operation *, RouteAttr route,
-                       IntegerAttr members, Value to, Value receivedOwner,
-                       Value from) {
+                       IntegerAttr members, IntegerAttr groups, Value to,
+                       Value receivedOwner, Value from) {
   switch (route.getValue()) {
   case Route::AllGather:
     printer << "all_gather";
@@ -81,6 +84,8 @@ static void printPeers(OpAsmPrinter &printer, Operation *, RouteAttr route,
     printer << "all_to_all "
             << (route.getValue() == Route::ToHeads ? "heads" : "sequence")
             << " over " << members.getInt();
+    if (groups.getInt() != 1)
+      printer << " groups " << groups.getInt();
     return;
   case Route::Shift:
     printer << "to " << to << " receive[" << receivedOwner << "] from " << from;

@@ -31,6 +31,11 @@ static LogicalResult verifyAllToAll(TransferOpInterface op) {
   if (members < 1 || parts % members != 0)
     return op.emitOpError("is over ranks that divide the ")
            << parts << " parts of its layout, got: " << members;
+  auto groups = static_cast<int64_t>(op.getGroups());
+  if (groups < 1 || groups > members)
+    return op.emitOpError("has 1 to ")
+           << members << " groups of heads, one of its ranks at least in each, "
+           << "got: " << groups;
   for (auto [tensor, dim] : llvm::zip_equal(op.getTensors(), op.getDims())) {
     ShapedType type = shapedType(tensor);
     if (type.getRank() != 3 && type.getRank() != 4)
@@ -53,12 +58,16 @@ static bool haveAllHeads(TransferOpInterface op, ShapedType whole,
                          ShapedType part) {
   int64_t all = whole.getDimSize(headsDimOf(whole)),
           most = part.getDimSize(headsDimOf(part));
-  auto members = static_cast<int64_t>(op.getMembers());
+  auto members = static_cast<int64_t>(op.getMembers()),
+       groups = static_cast<int64_t>(op.getGroups());
   if (ShapedType::isDynamic(all) || ShapedType::isDynamic(most))
     return true;
-  if (all < members && members % all == 0)
+  if (all % groups != 0)
+    return false;
+  if (all == groups && members > groups)
     return op.getRoute() == Route::ToHeads && most == 1;
-  return (members == 1 ? most == all : most < all) && all <= most * members;
+  return (members == 1 ? most == all : most < all) &&
+         all / groups <= most * (members / groups);
 }
 
 LogicalResult ring::verifyTransfer(Operation *operation) {
@@ -73,6 +82,9 @@ LogicalResult ring::verifyTransfer(Operation *operation) {
     return op.emitOpError("is over several members in an all_to_all only, "
                           "got: ")
            << op.getMembers();
+  if (!op.isAllToAll() && op.getGroups() != 1)
+    return op.emitOpError("has groups of heads in an all_to_all only, got: ")
+           << op.getGroups();
   // start_c2
   SmallVector<Value> shaped(op.getTensors());
   llvm::append_range(shaped, op.getInto());

@@ -30,13 +30,15 @@ def Ring_StartOp : Ring_Op<"start", [
       gets a part of the heads, by its place p: of h heads, with room for w in what
       comes, heads p w to min((p + 1) w, h) - 1. Where n does not divide h the last
       ranks have fewer heads than w, or none, and what comes holds nothing in their
-      place. Of h heads that are fewer than n and divide it, the rank gets head
-      p h / n, which n / h ranks share. What comes has the positions of all n shards,
-      in order, of this rank's part of the heads.
+      place. With `groups g` heads and ranks are in g groups, one behind the other:
+      those of a group have its h / g heads, the last of them fewer, or none; what
+      ranks are left behind n div g for each group have none. A group's only head
+      goes to all of its ranks. What comes has the positions of all n shards, in
+      order, of this rank's part of the heads.
     - **all_to_all sequence over n**: the way back. The `tensors` are like what the
       other one gives, and what comes is the shard of `owner`, with the heads of
-      all n ranks in order: those that ranks share as often, with what each has made
-      for them, which `ring.round` adds.
+      all n ranks in order: those that the ranks of a group share as often, with what
+      each has made for them, which `ring.round` adds.
 
     `segments`, where given, is a table of flags by owner, turn and segment:
     segment s of the owner o travels where `segments[o][turn][s]` is true. An
@@ -66,8 +68,8 @@ def Ring_StartOp : Ring_Op<"start", [
       and their tensors are not gathered.
     - (C6) an all-to-all is over as many ranks as its channel has, which divide the
       parts of the layout. Heads are dimension 2 of tensors with 4, 1 of those with
-      3: w < h <= n w, or w = h where n = 1, or, on the way to heads, w = 1 where h < n
-      divides n.
+      3: g <= n divides h, and ranks of a group have room for all of its heads, but
+      w < h where n > 1; or, on the way to heads, w = 1 where h = g.
 
     Examples:
 
@@ -86,6 +88,11 @@ def Ring_StartOp : Ring_Op<"start", [
     %token = ring.start %q dims [1] of <zigzag over 8>[%rank]
         extent %sq all_to_all heads over 4 channel <@mesh[1], 2>
         : (tensor<1x256x32x64xf32>) -> !ring.token<tensor<1x1024x8x64xf32>>
+
+    // 28 heads, of which 7 have one key head: over 8 ranks 4 and 3, 4 and 3, ...
+    %token = ring.start %q dims [1] of <zigzag over 8>[%rank]
+        extent %sq all_to_all heads over 8 groups 4 channel <@cp, 2>
+        : (tensor<1x256x28x64xf32>) -> !ring.token<tensor<1x2048x4x64xf32>>
     ```
   }];
   let arguments = (ins Variadic<Ring_Tensor>:$tensors, Index:$owner, Index:$extent,
@@ -94,11 +101,12 @@ def Ring_StartOp : Ring_Op<"start", [
       Variadic<AnyStridedMemRef>:$into,
       DenseI64ArrayAttr:$dims, Ring_LayoutAttr:$layout, Ring_ChannelAttr:$channel,
       DefaultValuedAttr<Ring_RouteAttr, "::burst::ring::Route::Shift">:$route,
-      DefaultValuedAttr<I64Attr, "1">:$members);
+      DefaultValuedAttr<I64Attr, "1">:$members,
+      DefaultValuedAttr<I64Attr, "1">:$groups);
   let results = (outs Ring_TokenType:$token);
   let assemblyFormat = [{
     $tensors `dims` custom<Dims>($dims) `of` $layout `` `[` $owner `]` `extent` $extent
-    custom<Peers>($route, $members, $to, $receivedOwner, $from)
+    custom<Peers>($route, $members, $groups, $to, $receivedOwner, $from)
     `` custom<Segments>($segments, type($segments), $turn)
     (`into` $into^ `:` type($into))?
     `channel` $channel attr-dict `:` functional-type($tensors, results)

@@ -44,6 +44,7 @@ private:
   using Failure = std::optional<std::string>;
 
   Failure describe(ring::AttendLikeOpInterface op, AttendInputs &inputs);
+  Failure checkRoom(const AttendInputs &inputs, const ExchangedHeads &queries);
   Failure checkCalls();
   Failure checkReach(const Contract::Need &need);
   Failure checkBothWays(const Contract::Need &need);
@@ -329,6 +330,18 @@ std::optional<std::string> Checker::checkCalls() {
   return std::nullopt;
 }
 
+std::optional<std::string> Checker::checkRoom(const AttendInputs &inputs,
+                                              const ExchangedHeads &queries) {
+  ring::Sharding sharding = ring::shardingOf(program);
+  if (sharding.exchanged.size > 1)
+    for (int64_t place = 0; place < sharding.numHeadParts(); ++place)
+      if (std::string found = classifier.checkRoom(
+              inputs, queries, sharding.exchanged.size, place);
+          !found.empty())
+        return found;
+  return std::nullopt;
+}
+
 std::optional<std::string>
 Checker::check(ArrayRef<ProvedAttention> attentions) {
   if (Failure failure = checkCalls())
@@ -339,9 +352,8 @@ Checker::check(ArrayRef<ProvedAttention> attentions) {
       AttendInputs inputs;
       if (Failure failure = describe(op, inputs))
         return failure;
-      if (std::string found = classifier.checkRoom(inputs, attention.heads);
-          !found.empty())
-        return found;
+      if (Failure failure = checkRoom(inputs, attention.heads))
+        return failure;
       // Without a mask the conditions are of all pairs.
       Value pairs = op.getMask().empty() ? Value() : op.getPairs();
       if (pairs && !llvm::is_contained(seen, pairs)) {

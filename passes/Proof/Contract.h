@@ -53,7 +53,7 @@ struct Contract {
 struct ProvedAttention {
   llvm::SmallVector<ring::AttendLikeOpInterface> attends;
   bool isForward = false, isBackward = false;
-  int64_t heads = 0; ///< of queries, of all ranks that differ in them
+  ExchangedHeads heads = {}; ///< of queries
 };
 
 /// Checks the tables of a program, for the sizes and tables of `globals`: which

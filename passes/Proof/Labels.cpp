@@ -24,7 +24,7 @@ bool burst::proof::isPartialResult(const Label &label) {
 }
 
 Labels::Labels(func::FuncOp program, Places &places)
-    : program(program), places(places) {
+    : program(program), places(places), headGroups(ring::headGroups(program)) {
   visitArguments();
   // An attention is known of what a loop carries when its body was seen.
   do {
@@ -129,6 +129,14 @@ bool Labels::hasAllHeads(Value result, const Label &label) const {
 int64_t Labels::headsOfArgument(int number) const {
   HeadChunk of = chunkOf(number);
   return headsOf(program.getArgument(of.argument)) / of.count;
+}
+
+int64_t Labels::groupsOf(int number) const {
+  return headGroups[chunkOf(number).argument];
+}
+
+ExchangedHeads Labels::exchangedHeads(int argument, Value shard) const {
+  return {headsOfArgument(argument), headsOf(shard), groupsOf(argument)};
 }
 
 /// Queries of a chunk of heads meet rows of it, and keys as mayMeetKeys says.
@@ -368,6 +376,10 @@ void Labels::visitAllToAll(ring::TransferOpInterface start,
     if (!mayGo)
       return fail(start, "exchanges what is neither an argument nor a result "
                          "of an attention");
+    if (static_cast<int64_t>(start.getGroups()) !=
+        groupsOf(toHeads ? label.tensor : whatIsMade(label.tensor).first))
+      return fail(start, "exchanges heads in other groups than those in which "
+                         "they came");
     if (!hasSharding(label, start.getSentLayout(), dim, extent))
       return fail(start, "sends what is laid out in another way");
     label.layout = start.getReceivedLayout();
@@ -717,8 +729,8 @@ int Labels::join(ring::AttendLikeOpInterface op, Value keys, Value values) {
     return -1;
   }
   auto doMeet = [&](int argument, Value shard) {
-    return doHeadsMeet(headsOfArgument(query), headsOf(op.getQuery()),
-                       headsOfArgument(argument), headsOf(shard),
+    return doHeadsMeet(exchangedHeads(query, op.getQuery()),
+                       exchangedHeads(argument, shard),
                        ring::shardingOf(program).exchanged.size);
   };
   if (!doMeet(key, keys) || !doMeet(value, values) ||
@@ -869,8 +881,8 @@ bool Labels::mayAddHeads(const Rounded &rounded, const Label &label) const {
   auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
                     : ring::TransferOpInterface();
   return start && start.getRoute() == ring::Route::ToSequence && !label.table &&
-         headsOf(ring::behindAllToAll(rounded.gradient)) == 1 &&
-         parts == static_cast<int64_t>(start.getMembers()) &&
+         headsOf(ring::behindAllToAll(rounded.gradient)) == 1 && heads > 0 &&
+         parts == heads * (static_cast<int64_t>(start.getMembers()) / heads) &&
          heads == headsOfArgument(whatIsMade(label.tensor).first);
 }
 

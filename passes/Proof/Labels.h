@@ -90,6 +90,9 @@ public:
 
   /// How many heads an argument has, or a chunk of it.
   int64_t headsOfArgument(int number) const;
+  int64_t groupsOf(int number) const;
+  /// The heads of an argument, of which `shard` is a rank's.
+  ExchangedHeads exchangedHeads(int argument, mlir::Value shard) const;
 
 private:
   /// o, m and l.
@@ -147,6 +150,7 @@ private:
 
   mutable mlir::func::FuncOp program; ///< whose methods are not const
   Places &places;
+  llvm::SmallVector<int64_t> headGroups; ///< of arguments in all-to-alls
   std::vector<Attention> attentions;
   llvm::DenseMap<mlir::Operation *, int> ofOp;
   llvm::DenseMap<mlir::Value, bool> uniform; ///< what was asked

@@ -74,9 +74,8 @@ void Prover::describe(const Labels &labels) {
       return;
     ProvedAttention &attention = verdict.attentions[*number];
     attention.attends.push_back(op);
-    attention.heads =
-        labels.headsOfArgument(labels.getAttentions()[*number].query) *
-        ring::shardingOf(program).heads.size;
+    attention.heads = labels.exchangedHeads(
+        labels.getAttentions()[*number].query, op.getQuery());
     StepMeaning meaning = cast<ProvedOpInterface>(op.getOperation()).describe();
     bool isForward = std::holds_alternative<Attended>(meaning);
     (isForward ? attention.isForward : attention.isBackward) = true;

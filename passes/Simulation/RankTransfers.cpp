@@ -366,6 +366,28 @@ TensorRef Simulation::Impl::Rank::gathered(const Transfer &gather,
 // All-to-alls
 //===----------------------------------------------------------------------===//
 
+bool burst::doHeadsMeet(ExchangedHeads queries, ExchangedHeads keys,
+                        int64_t members) {
+  if (queries.all <= 0 || keys.all <= 0)
+    return true; // there are none, or it is unknown how many
+  if (queries.ofRank <= 0 || keys.ofRank <= 0 || queries.all % keys.all != 0 ||
+      queries.ofRank % keys.ofRank != 0)
+    return false;
+  int64_t shareOne = queries.all / keys.all;
+  int64_t meetOne = queries.ofRank / keys.ofRank;
+  for (int64_t place = 0; place < members; ++place) {
+    burst_heads own = burst_heads_of(place, members, queries.all,
+                                     queries.ofRank, queries.groups);
+    burst_heads met =
+        burst_heads_of(place, members, keys.all, keys.ofRank, keys.groups);
+    for (int64_t head = 0; head < own.count; ++head)
+      if (head / meetOne >= met.count ||
+          met.first + head / meetOne != (own.first + head) / shareOne)
+        return false;
+  }
+  return true;
+}
+
 burst_heads burst::headsInBetween(ring::TransferOpInterface start,
                                   const Tensor &sent, const Tensor &received,
                                   int64_t place) {
@@ -373,7 +395,7 @@ burst_heads burst::headsInBetween(ring::TransferOpInterface start,
   auto [most, all] = std::minmax(sent.shape[sent.headsDim()],
                                  received.shape[received.headsDim()]);
   return burst_heads_of(place, static_cast<int64_t>(start.getMembers()), all,
-                        most);
+                        most, static_cast<int64_t>(start.getGroups()));
 }
 
 /// Whether what is brought of tensor `index` is no result yet.

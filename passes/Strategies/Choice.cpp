@@ -187,12 +187,9 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
                   BoundsAsker &mask, const Machine &machine, Choice &choice,
                   SmallVectorImpl<Estimate> &costs) {
   AttentionSizes sizes = ofRank;
-  int64_t headParts = numParts(op, exchange.heads);
-  HeadsOfRank heads = headsOfRank(op, headParts);
+  DividedHeads heads = divideHeads(op, membersAlong(op, exchange.axes));
   sizes.queryHeads = heads.query;
   sizes.keyHeads = heads.key;
-  // Those that ranks along the exchange have, of which others have other ones.
-  HeadsOfRank ofAxes = headsOfRank(op, numParts(op, op.getHeadsAttr()));
   Layout whole = *resolveLayout(op, *op.getSequence());
   Layout layout = *resolveLayout(op, exchange.sequence);
   auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
@@ -237,7 +234,7 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
         strategy->estimate(chunkOf(workload, chunks), hardware).buffers,
         workload, chunks);
     if (exchange.isDone())
-      cost += estimateExchange(workload, ofAxes,
+      cost += estimateExchange(workload, heads,
                                axesOfSeveral(gridOf(op), exchange.axes),
                                backward && backward.getLseGrad(),
                                machine.along(exchange.axes), chunks);
@@ -378,11 +375,8 @@ struct Together {
 static std::optional<Together>
 chooseWith(const Exchanged &exchanged, ArrayRef<AttentionInterface> ops,
            ArrayRef<Choice> choices, ArrayRef<SmallVector<Estimate>> costs) {
-  AttentionInterface first = ops.front();
-  int64_t ranks = numParts(first, first.getHeadsAttr());
-  if (!exchanged.axes.empty())
-    ranks *= groupOf(gridOf(first), exchanged.axes).size;
-  if (!whyNoHeadsTogether(ops, ranks).empty())
+  int64_t members = membersAlong(ops.front(), exchanged.axes);
+  if (!whyNoHeadsTogether(ops, members).empty())
     return std::nullopt;
   Together together;
   for (auto [choice, own] : llvm::zip_equal(choices, costs)) {

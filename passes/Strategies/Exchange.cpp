@@ -9,6 +9,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InterleavedRange.h"
 
+#include <numeric>
 #include <utility>
 
 using namespace mlir;
@@ -16,6 +17,10 @@ using namespace burst;
 
 shard::GridOp burst::gridOf(AttentionInterface op) {
   return lookupGrid(op, op.getSequence()->getGrid());
+}
+
+int64_t burst::membersAlong(AttentionInterface op, ArrayRef<int64_t> axes) {
+  return axes.empty() ? 1 : groupOf(gridOf(op), axes).size;
 }
 
 static SmallVector<int64_t> sequenceAxes(AttentionInterface op) {
@@ -34,46 +39,61 @@ static int64_t headsOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getDimSize(2);
 }
 
-HeadsOfRank burst::headsOfRank(AttentionInterface op, int64_t ranks) {
-  return headsOfRank(headsOf(op.getQuery()), headsOf(op.getKey()), ranks);
+DividedHeads burst::divideHeads(AttentionInterface op, int64_t members) {
+  int64_t parts = numParts(op, op.getHeadsAttr());
+  return divideHeads(headsOf(op.getQuery()) / parts,
+                     headsOf(op.getKey()) / parts, members);
 }
 
-HeadsOfRank burst::headsOfRank(int64_t queryHeads, int64_t keyHeads,
-                               int64_t ranks) {
-  bool shares = keyHeads < ranks && ranks % keyHeads == 0;
-  HeadsOfRank own{(queryHeads + ranks - 1) / ranks,
-                  (keyHeads + ranks - 1) / ranks,
-                  queryHeads % ranks == 0 && (shares || keyHeads % ranks == 0)};
-  // Query heads go where the key head is that they share.
-  if (!own.areEven && !shares)
-    own.query = own.key * (queryHeads / keyHeads);
-  return own;
+DividedHeads burst::divideHeads(int64_t queryHeads, int64_t keyHeads,
+                                int64_t members) {
+  DividedHeads heads{queryHeads, keyHeads, members, queryHeads, keyHeads};
+  if (members == 1 || keyHeads == 0)
+    return heads;
+  auto most = [](int64_t all, int64_t ranks) {
+    return (all + ranks - 1) / ranks;
+  };
+  heads.key = most(keyHeads, members);
+  int64_t ofKey = queryHeads / keyHeads;
+  // Query heads are where the key head is that they share, and ranks share that
+  // where there are several for each.
+  if (ofKey != 1 && members >= 2 * keyHeads) {
+    heads.groups = keyHeads;
+    heads.query = most(ofKey, heads.ranksOfGroup());
+  } else {
+    heads.query = heads.key * ofKey;
+  }
+  return heads;
 }
 
 std::string burst::whyNoHeadsTogether(ArrayRef<AttentionInterface> ops,
-                                      int64_t ranks) {
-  llvm::DenseMap<Value, int64_t> known;
+                                      int64_t members) {
+  llvm::DenseMap<Value, std::pair<int64_t, int64_t>> known;
   for (AttentionInterface op : ops) {
-    HeadsOfRank ofRank = headsOfRank(op, ranks);
+    DividedHeads heads = divideHeads(op, members);
     for (const Sharded &sharded : op.getSharded()) {
-      int64_t own = sharded.isOfKeys ? ofRank.key : ofRank.query;
-      int64_t other = known.try_emplace(sharded.tensor, own).first->second;
-      if (own != other)
+      std::pair own(sharded.isOfKeys ? heads.key : heads.query,
+                    heads.groupsOf(sharded.isOfKeys));
+      auto other = known.try_emplace(sharded.tensor, own).first->second;
+      if (own.first != other.first)
         return llvm::formatv("a tensor of which a rank has {0} heads for one "
                              "attention has {1} for another one",
-                             other, own);
+                             other.first, own.first);
+      if (own != other)
+        return llvm::formatv("a tensor of which ranks have heads in {0} "
+                             "groups for one attention has them in {1} for "
+                             "another one",
+                             other.second, own.second);
     }
   }
   return {};
 }
 
-/// The most of `ranks` ranks, of which each has one of `others` parts already,
-/// that share the heads of an attention evenly.
-static int64_t mostMembers(AttentionInterface op, int64_t ranks,
-                           int64_t others) {
-  int64_t members = ranks / others;
-  while (members > 1 && (ranks / others % members != 0 ||
-                         !headsOfRank(op, members * others).areEven))
+/// The most of `ranks` ranks that share the heads of an attention evenly.
+static int64_t mostMembers(AttentionInterface op, int64_t ranks) {
+  int64_t members = ranks;
+  while (members > 1 &&
+         (ranks % members != 0 || !divideHeads(op, members).areEven()))
     --members;
   return members;
 }
@@ -90,30 +110,13 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
                          "got: [{1}]",
                          llvm::interleaved(sequence), llvm::interleaved(axes));
   int64_t members = groupOf(gridOf(op), axes).size;
-  int64_t others = numParts(op, op.getHeadsAttr());
-  int64_t queries = headsOf(op.getQuery()), keys = headsOf(op.getKey());
-  if (ShapedType::isDynamic(queries) || ShapedType::isDynamic(keys))
+  if (ShapedType::isDynamic(headsOf(op.getQuery())) ||
+      ShapedType::isDynamic(headsOf(op.getKey())))
     return "needs to know how many heads there are";
-  int64_t ranks = members * others;
-  if (headsOfRank(op, ranks).areEven)
+  int64_t queries = divideHeads(op, members).queries;
+  if (queries == 0 || queries >= members || members % queries != 0)
     return {};
-  std::string text;
-  if (others != 1)
-    text = llvm::formatv("shards {0} query heads and {1} key heads over {2} "
-                         "ranks, {3} of them by the clause 'heads', and "
-                         "divides them unevenly only without that",
-                         queries, keys, ranks, others);
-  else if (queries < ranks && ranks % queries == 0)
-    text = llvm::formatv("shards {0} query heads over {1} ranks, of which {2} "
-                         "would have none",
-                         queries, ranks, ranks - queries);
-  else if (keys != 1 && keys < ranks && ranks % keys == 0)
-    text = llvm::formatv("shares each of {0} key heads among {1} ranks, which "
-                         "do not divide its {2} query heads",
-                         keys, ranks / keys, queries / keys);
-  else
-    return {};
-  int64_t most = mostMembers(op, ranks, others);
+  int64_t most = mostMembers(op, members);
   advice = most == 1
                ? "; pin another strategy"
                : llvm::formatv("; shard the sequence over two axes of the "
@@ -121,7 +124,9 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
                                "ulysses on that and a ring on the other",
                                most)
                      .str();
-  return text;
+  return llvm::formatv("shards {0} query heads over {1} ranks, of which {2} "
+                       "would have none",
+                       queries, members, members - queries);
 }
 
 bool burst::haveChunksOwnKeys(AttentionInterface op) {
@@ -146,12 +151,12 @@ std::string burst::whyNoChunksTogether(ArrayRef<AttentionInterface> ops) {
   return {};
 }
 
-/// Into how many chunks the query heads of a rank can go, of which so many
-/// share a key head: advice to follow what cannot be had.
-static std::string chunksOf(int64_t heads, int64_t group) {
+/// Into how many chunks so many heads can go: advice to follow what cannot be
+/// had.
+static std::string chunksOf(int64_t heads) {
   SmallVector<int64_t> counts;
   for (int64_t count = 2; count <= ring::maxHeadChunks; ++count)
-    if (heads % count == 0 && (group == 1 || group % count == 0))
+    if (heads % count == 0)
       counts.push_back(count);
   if (counts.empty())
     return "; pin ulysses without chunks";
@@ -168,21 +173,18 @@ static std::string whyNotInChunks(AttentionInterface op,
   if (resolveLayout(op, exchange.sequence)->parts != 1)
     return "need the whole sequence on each rank in between; pin ulysses on "
            "all axes of the sequence, or without chunks";
-  // A chunk has as many heads of each rank.
-  HeadsOfRank own = headsOfRank(op, numParts(op, exchange.heads));
-  if (!own.areEven)
-    return llvm::formatv("need as many heads on each rank, and {0} ranks do "
-                         "not divide them; pin ulysses without chunks",
-                         numParts(op, exchange.heads));
-  int64_t ofRank = own.query;
-  int64_t group = headsOf(op.getQuery()) / headsOf(op.getKey());
-  if (ofRank % chunks != 0)
+  // A chunk has as many heads of each rank, and of each group of ranks.
+  DividedHeads heads = divideHeads(op, membersAlong(op, exchange.axes));
+  int64_t group = heads.queries / heads.keys;
+  int64_t ofAll = haveChunksOwnKeys(op) ? heads.queries : group;
+  std::string advice = chunksOf(std::gcd(heads.query, ofAll));
+  if (heads.query % chunks != 0)
     return llvm::formatv("do not divide the {0} query heads that a rank has in "
                          "between{1}",
-                         ofRank, chunksOf(ofRank, group));
-  if (!haveChunksOwnKeys(op) && group % chunks != 0)
-    return llvm::formatv("do not divide the {0} query heads of a key head{1}",
-                         group, chunksOf(ofRank, group));
+                         heads.query, advice);
+  if (ofAll % chunks != 0)
+    return llvm::formatv("do not divide the {0} query heads{1}{2}", ofAll,
+                         haveChunksOwnKeys(op) ? "" : " of a key head", advice);
   return {};
 }
 
@@ -305,9 +307,10 @@ SmallVector<Exchange> burst::inChunks(AttentionInterface op,
   return all;
 }
 
-Estimate burst::estimateExchange(const Workload &inside, HeadsOfRank all,
-                                 ArrayRef<Axis> axes, bool hasLseGradient,
-                                 const Hardware &hardware, HeadChunks chunks) {
+Estimate burst::estimateExchange(const Workload &inside,
+                                 const DividedHeads &heads, ArrayRef<Axis> axes,
+                                 bool hasLseGradient, const Hardware &hardware,
+                                 HeadChunks chunks) {
   auto element = static_cast<double>(inside.elementBytes);
   auto state = static_cast<double>(inside.stateBytes);
   auto queryDim = static_cast<double>(inside.sizes.queryDim);
@@ -319,10 +322,7 @@ Estimate burst::estimateExchange(const Workload &inside, HeadsOfRank all,
   double in = queryDim * element, out = valueDim * element + rows;
   double ofKeys = (queryDim + valueDim) * element;
   double keysIn = ofKeys, keysOut = 0;
-  int64_t members = 1;
-  for (const Axis &axis : axes)
-    members *= axis.ranks;
-  bool sharesHeads = all.key < members && members % all.key == 0;
+  bool sharesHeads = heads.areShared();
   if (inside.isBackward) {
     in += 2 * valueDim * element + rows;
     auto [wantsQuery, wantsKey, wantsValue] = inside.wanted;
@@ -339,18 +339,19 @@ Estimate burst::estimateExchange(const Workload &inside, HeadsOfRank all,
   Estimate result;
   double ofQueries = queries * (in + out),
          ofAllKeys = keys * (keysIn + keysOut);
-  auto ranks = static_cast<double>(members);
+  auto ranks = static_cast<double>(heads.members);
   // On average: where heads are divided unevenly, a rank has fewer than room
   // for.
-  auto share = [&](int64_t heads, int64_t most) {
-    return static_cast<double>(heads) / (ranks * static_cast<double>(most));
+  auto share = [&](int64_t all, int64_t most) {
+    return static_cast<double>(all) / (ranks * static_cast<double>(most));
   };
-  double keysSent = ofAllKeys *
-                    (sharesHeads ? 1 : share(all.key, inside.sizes.keyHeads)) *
-                    (ranks - 1) / ranks;
-  result.bytes = ofQueries * share(all.query, inside.sizes.queryHeads) *
-                     (ranks - 1) / ranks +
-                 keysSent;
+  int64_t keysOfAll =
+      sharesHeads ? heads.groups * heads.ranksOfGroup() : heads.keys;
+  double keysSent =
+      ofAllKeys * share(keysOfAll, heads.key) * (ranks - 1) / ranks;
+  result.bytes =
+      ofQueries * share(heads.queries, heads.query) * (ranks - 1) / ranks +
+      keysSent;
   for (auto [index, axis] : llvm::enumerate(axes))
     result.addAlong(axis.number, result.bytes * shareOfPairs(axes, index));
   // Buffers of two chunks, of which one is attended.

@@ -27,27 +27,47 @@ bool haveChunksOwnKeys(AttentionInterface op);
 /// chunks, and"; empty where they can.
 std::string whyNoChunksTogether(llvm::ArrayRef<AttentionInterface> ops);
 
-/// How many heads of queries and of keys a rank has between the exchanges.
-/// Where ranks do not divide them, the last ones have fewer, or none.
-struct HeadsOfRank {
-  int64_t query, key;
-  bool areEven = true; ///< each rank has as many
-  bool operator==(const HeadsOfRank &other) const {
-    return query == other.query && key == other.key && areEven == other.areEven;
+/// The heads of queries and keys that `members` ranks exchange, and how many of
+/// them a rank has room for between the exchanges.
+struct DividedHeads {
+  int64_t queries, keys; ///< in all
+  int64_t members;
+  int64_t query, key; ///< of a rank
+  /// Ranks, and heads of keys with the query heads that share them, are in so
+  /// many groups, each with as many ranks; those that are left have no heads.
+  int64_t groups = 1;
+
+  int64_t ranksOfGroup() const { return members / groups; }
+  /// Whether the ranks of a group share its only key head.
+  bool areShared() const { return groups == keys && ranksOfGroup() > 1; }
+  /// Whether each rank has as many heads as the others.
+  bool areEven() const {
+    return query * members == queries &&
+           (areShared() ? groups * ranksOfGroup() == members
+                        : key * members == keys);
   }
+  /// In how many groups all-to-alls have them: ranks that divide query heads
+  /// take them in order, whatever their group.
+  int64_t groupsOf(bool isOfKeys) const {
+    return isOfKeys ? (areShared() ? groups : 1) : (areEven() ? 1 : groups);
+  }
+  bool operator==(const DividedHeads &) const = default;
 };
 
-/// Of an attention whose heads are sharded over `ranks` ranks.
-HeadsOfRank headsOfRank(int64_t queryHeads, int64_t keyHeads, int64_t ranks);
-HeadsOfRank headsOfRank(AttentionInterface op, int64_t ranks);
+DividedHeads divideHeads(int64_t queryHeads, int64_t keyHeads, int64_t members);
+/// Those of an attention that a rank has by the clause `heads`.
+DividedHeads divideHeads(AttentionInterface op, int64_t members);
 
 /// Why attentions of one function cannot share their heads over so many ranks
 /// together, to follow "shards heads over 3 ranks, and"; empty where they can.
 std::string whyNoHeadsTogether(llvm::ArrayRef<AttentionInterface> ops,
-                               int64_t ranks);
+                               int64_t members);
 
 /// The grid over whose ranks an attention shards its sequence.
 mlir::shard::GridOp gridOf(AttentionInterface op);
+
+/// How many ranks exchange along `axes`; 1 where there are none.
+int64_t membersAlong(AttentionInterface op, llvm::ArrayRef<int64_t> axes);
 
 /// What an attention is between the exchanges.
 struct Exchange {
@@ -92,13 +112,13 @@ struct HeadChunks {
   double compute = 0;      ///< seconds of the attention in between
 };
 
-/// What the exchanges of an attention with so many heads send and store, beside
+/// What the exchanges of an attention with these heads send and store, beside
 /// that of the attention in between, along these axes. Nothing hides them, but
 /// for those of one chunk of heads behind the attention of another. The sizes
 /// of the workload are those of the attention in between, and its heads, on a
 /// rank that has the most; where ranks share heads of keys, gradients come back
 /// in the state type.
-Estimate estimateExchange(const Workload &inside, HeadsOfRank all,
+Estimate estimateExchange(const Workload &inside, const DividedHeads &heads,
                           llvm::ArrayRef<Axis> axes, bool hasLseGradient,
                           const Hardware &hardware, HeadChunks chunks = {});
 

@@ -56,18 +56,28 @@ void Lowering::clearRoom(ring::TransferOpInterface start) {
     auto type = cast<MemRefType>(tensor.getType());
     return type.getDimSize(ring::headsDimOf(type));
   };
+  auto groups = static_cast<int64_t>(start.getGroups());
+  int64_t ranks = members / groups; // of a group
   for (auto [sent, into] :
        llvm::zip_equal(start.getTensors(), start.getInto())) {
-    int64_t all = headsOf(sent), most = headsOf(into);
-    bool areShared = all < members && members % all == 0;
-    if (areShared || all >= most * members)
+    int64_t heads = headsOf(sent) / groups, most = headsOf(into);
+    bool isGroupFull =
+        most == 1 ? heads == 1 || heads == ranks : heads == most * ranks;
+    if (isGroupFull && ranks * groups == members)
       continue;
     TileBuilder builder(start.getLoc(), start);
+    auto isAbove = [&](Value value, int64_t bound) {
+      return builder.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, value,
+                                         builder.index(bound));
+    };
     Value place = builder.rem(start.getOwner(), builder.index(members));
-    Value end =
-        builder.mul(builder.add(place, builder.index(1)), builder.index(most));
-    Value hasRoom = builder.make<arith::CmpIOp>(arith::CmpIPredicate::sgt, end,
-                                                builder.index(all));
+    Value hasRoom = isAbove(place, groups * ranks - 1);
+    if (!isGroupFull) {
+      Value member = builder.rem(place, builder.index(ranks));
+      Value end = builder.mul(builder.add(member, builder.index(1)),
+                              builder.index(most));
+      hasRoom = builder.make<arith::OrIOp>(hasRoom, isAbove(end, heads));
+    }
     auto ifOp = builder.make<scf::IfOp>(hasRoom, /*withElseRegion=*/false);
     builder.setInsertionPointToStart(ifOp.thenBlock());
     launchZero(builder, into);

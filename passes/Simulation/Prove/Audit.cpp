@@ -161,8 +161,14 @@ PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
   return classOf(bounds->result(0), bounds->result(1));
 }
 
-std::string Classifier::checkRoom(const AttendInputs &inputs, int64_t heads) {
-  if (heads >= inputs.numHeads)
+std::string Classifier::checkRoom(const AttendInputs &inputs,
+                                  const ExchangedHeads &queries,
+                                  int64_t members, int64_t place) {
+  burst_heads own = burst_heads_of(place % members, members, queries.all,
+                                   queries.ofRank, queries.groups);
+  int64_t first = place * queries.ofRank + own.count,
+          end = (place + 1) * queries.ofRank;
+  if (first >= end)
     return "";
   bool isKept = inputs.mask->empty() || inputs.bounds->empty();
   if (!isKept && inputs.queryExtent != 0 && inputs.keyExtent != 0) {
@@ -170,7 +176,8 @@ std::string Classifier::checkRoom(const AttendInputs &inputs, int64_t heads) {
     if (!bounds)
       bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
     std::array<Scalar, 10> box = boxOf(inputs, Segment(), Segment());
-    box[2].i = heads;
+    box[2].i = first;
+    box[3].i = end;
     box[4].i = box[6].i = 0;
     box[5].i = inputs.queryExtent;
     box[7].i = inputs.keyExtent;
@@ -179,9 +186,9 @@ std::string Classifier::checkRoom(const AttendInputs &inputs, int64_t heads) {
   if (!isKept)
     return "";
   return llvm::formatv(
-      "may attend heads {0} to {1}, of {0}: its mask must rule "
-      "them out",
-      heads, inputs.numHeads - 1);
+      "may attend heads {0} to {1}, which a rank only has room for: its mask "
+      "must rule them out",
+      first, end - 1);
 }
 
 void Classifier::classifyRow(const AttendInputs &inputs, int64_t queryOwner) {
@@ -255,15 +262,22 @@ std::string Auditor::checkHeld(const Transfer &transfer, const Held &held) {
                 ring::maxSlicesAttr, bound);
 }
 
-/// Arguments come in an all-to-all, and results go back.
-static bool mayBeExchanged(const Transfer &transfer, const Tensor &tensor) {
+/// Arguments come in an all-to-all, and results go back: why not, empty where
+/// they may.
+std::string Auditor::checkExchange(const Transfer &transfer,
+                                   const Tensor &tensor) const {
   ring::TransferOpInterface start = transfer.start;
-  if (start.getRoute() == ring::Route::ToHeads)
-    return tensor.argument >= 0;
-  if (tensor.argument >= 0)
-    return false;
-  Made made = whatIsMade(tensor.argument).second;
-  return isResult(made) || made == Made::Gradient;
+  bool isArgument = tensor.argument >= 0;
+  Made made = isArgument ? Made::Gradient : whatIsMade(tensor.argument).second;
+  bool toHeads = start.getRoute() == ring::Route::ToHeads;
+  if (toHeads != isArgument || (!isResult(made) && made != Made::Gradient))
+    return "exchanges what is neither an argument nor a result of an attention";
+  int number = isArgument ? tensor.argument : whatIsMade(tensor.argument).first;
+  int64_t groups = number < 0 ? 1 : headGroups[chunkOf(number).argument];
+  if (static_cast<int64_t>(start.getGroups()) != groups)
+    return format("exchanges heads in {0} groups that came in {1}",
+                  start.getGroups(), groups);
+  return "";
 }
 
 bool Auditor::start(const Transfer &transfer, const Held &held,
@@ -275,9 +289,10 @@ bool Auditor::start(const Transfer &transfer, const Held &held,
     Sharding wanted{transfer.layout, transfer.dims[index], transfer.extent};
     if (tensor->argument == -1)
       message = format("{0} a tensor that is no shard of an argument", verb);
-    else if (isAllToAll && !mayBeExchanged(transfer, *tensor))
-      message = "exchanges what is neither an argument nor a result of an "
-                "attention";
+    else if (std::string found =
+                 isAllToAll ? checkExchange(transfer, *tensor) : "";
+             !found.empty())
+      message = std::move(found);
     else if (tensor->owner != transfer.owner)
       message = format("{0} the shard of rank {1} as that of {2}", verb,
                        tensor->owner, transfer.owner);
@@ -418,6 +433,9 @@ int64_t Auditor::headsOfArgument(int number) {
 std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
                                 StringRef what, bool isOfKeys) {
   HeadChunk own = chunkOf(query.argument), met = chunkOf(other.argument);
+  auto groups = [&](const HeadChunk &of) {
+    return of.argument < 0 ? 1 : headGroups[of.argument];
+  };
   bool fits = isOfKeys
                   ? mayMeetKeys(query.argument, headsOfArgument(own.argument),
                                 other.argument, headsOfArgument(met.argument))
@@ -426,7 +444,8 @@ std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
   int64_t heads = headsOfArgument(query.argument),
           others = headsOfArgument(other.argument);
   if (fits && heads != 0 &&
-      !(isOfKeys ? doHeadsMeet(heads, query.shape[2], others, other.shape[2],
+      !(isOfKeys ? doHeadsMeet({heads, query.shape[2], groups(own)},
+                               {others, other.shape[2], groups(met)},
                                sharding.exchanged.size)
                  : heads == others))
     return format("takes {0} of {1} heads for queries of {2}, of which a rank "

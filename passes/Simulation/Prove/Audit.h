@@ -64,9 +64,11 @@ public:
   PairMask needed(const AttendInputs &inputs, int64_t queryOwner,
                   int64_t owner);
 
-  /// Why heads from `heads` on, which ranks only have room for, may be
-  /// attended; empty where the bounds rule them out.
-  std::string checkRoom(const AttendInputs &inputs, int64_t heads);
+  /// Why heads that rank number `place` of all that differ in heads only has
+  /// room for may be attended; empty where the bounds rule them out.
+  std::string checkRoom(const AttendInputs &inputs,
+                        const ExchangedHeads &queries, int64_t members,
+                        int64_t place);
 
 private:
   struct Entry {

@@ -502,7 +502,7 @@ bool Auditor::addHeads(Type element, int64_t heads, const TensorRef &gradient,
                        TensorRef &result, std::string &message) {
   const auto *part = dyn_cast_or_null<Gradient>(gradient->inside.get());
   if (!part || part->table || part->shape[2] != 1 ||
-      gradient->shape[2] != sharding.exchanged.size) {
+      gradient->shape[2] != heads * (sharding.exchanged.size / heads)) {
     message = "adds heads of what is no gradient by heads that ranks share";
     return false;
   }

@@ -119,8 +119,13 @@ std::string Auditor::checkOffsets(const AttendInputs &inputs) {
               query[2], inputs.firstHead, inputs.numHeads);
   if (!message.empty())
     return message;
-  return classifier.checkRoom(inputs, headsOfArgument(inputs.query->argument) *
-                                          sharding.heads.size);
+  int number = inputs.query->argument;
+  if (number < 0 || !hasExchanges())
+    return "";
+  return classifier.checkRoom(
+      inputs,
+      {headsOfArgument(number), query[2], headGroups[chunkOf(number).argument]},
+      sharding.exchanged.size, sharding.headPartOf(inputs.rank));
 }
 
 std::string Auditor::checkQuery(const AttendInputs &inputs) {

@@ -136,8 +136,8 @@ public:
 
   Auditor(mlir::func::FuncOp program, const ProofOptions &options, Proof &proof)
       : program(program), sharding(ring::shardingOf(program)),
-        parts(sharding.sequence.size), options(options), proof(proof),
-        maxSlices(ring::getMaxSlices(program)),
+        parts(sharding.sequence.size), headGroups(ring::headGroups(program)),
+        options(options), proof(proof), maxSlices(ring::getMaxSlices(program)),
         travel(options.allowNeedless ? nullptr : std::make_shared<Travel>()),
         shards(parts) {}
 
@@ -230,6 +230,8 @@ private:
   std::string checkExchanged(int64_t rank, unsigned index, TensorRef &result);
   int64_t headsBehind(const Gradient &gradient);
   int64_t headsOfArgument(int number);
+  std::string checkExchange(const Transfer &transfer,
+                            const Tensor &tensor) const;
   std::string checkChunk(const Tensor &query, const Tensor &other,
                          llvm::StringRef what, bool isOfKeys);
   bool addHeads(mlir::Type element, int64_t heads, const TensorRef &gradient,
@@ -260,7 +262,8 @@ private:
 
   mlir::func::FuncOp program;
   ring::Sharding sharding;
-  int64_t parts; ///< over which the sequence is sharded
+  int64_t parts;                         ///< over which the sequence is sharded
+  llvm::SmallVector<int64_t> headGroups; ///< of arguments in all-to-alls
   const ProofOptions &options;
   Proof &proof;
   mlir::DenseI64ArrayAttr maxSlices; ///< null where it is the default

@@ -105,18 +105,15 @@ inline bool mayMeetKeys(int query, int64_t queryHeads, int key,
   return keyHeads != 0 && queryHeads % (keyHeads * count) == 0;
 }
 
-/// Whether query heads of a rank meet the key heads that are theirs, of so many
-/// in all that `members` ranks exchange: the only one, that which as many ranks
-/// share, or one for as many query heads as in all.
-inline bool doHeadsMeet(int64_t queryHeads, int64_t queryHeadsOfRank,
-                        int64_t keyHeads, int64_t keyHeadsOfRank,
-                        int64_t members) {
-  if (keyHeads <= 1)
-    return true;
-  if (keyHeads < members && members % keyHeads == 0)
-    return queryHeadsOfRank * members == queryHeads;
-  return queryHeadsOfRank * keyHeads == keyHeadsOfRank * queryHeads;
-}
+/// The heads of a tensor that ranks exchange: how many there are, how many a
+/// rank has room for, and in how many groups.
+struct ExchangedHeads {
+  int64_t all, ofRank, groups;
+};
+
+/// Whether query heads of each of `members` ranks meet the key heads that are
+/// theirs: as many in a row, as in all, meet the next one that a rank has.
+bool doHeadsMeet(ExchangedHeads queries, ExchangedHeads keys, int64_t members);
 
 /// Where a proof knows rows to come from, see Auditor.h.
 struct Origin;

@@ -23,7 +23,7 @@ extern "C" {
 
 /* Both sides compare it: raised with every change that is not an addition to
    the end of a struct, and with what is added to burst_table. */
-#define BURST_ABI_VERSION 12
+#define BURST_ABI_VERSION 13
 
 /* The name under which a shared object exports its burst_image. */
 #define BURST_IMAGE_SYMBOL "burst_program_image"
@@ -193,6 +193,7 @@ typedef struct burst_transfer {
      be a part. That of an all-to-all is this rank and neighbours of it: the
      place of `owner` among these is owner % num_ranks. */
   int64_t num_ranks, stride;
+  int64_t groups;       /* of ranks and heads of an all-to-all, else 1 */
   int64_t num_owners;   /* that share the sequence */
   int64_t num_segments; /* of a shard */
   int64_t extent;

@@ -161,7 +161,8 @@ static burst_heads heads_of_part(const listing *listing, int64_t tensor,
   bool to_heads = transfer->route == BURST_TO_HEADS;
   return burst_heads_of(place, transfer->num_ranks,
                         burst_sharded_heads(to_heads ? sends : receives),
-                        burst_sharded_heads(to_heads ? receives : sends));
+                        burst_sharded_heads(to_heads ? receives : sends),
+                        transfer->groups);
 }
 
 // What goes to the rank at place `peer`, or comes from it. Of tensors that are
@@ -262,6 +263,14 @@ const burst_messages *burst_rank_messages(burst_rank *rank,
                   "a transfer of %" PRId64 " ranks with a stride of %" PRId64
                   ", wanted 1 or more of both",
                   transfer->num_ranks, transfer->stride));
+  if (is_all_to_all(transfer) &&
+      (transfer->groups < 1 || transfer->groups > transfer->num_ranks))
+    burst_rank_fail(rank,
+                    burst_error_create(BURST_PROGRAM_FAULT,
+                                       burst_rank_location(rank).text,
+                                       "an all-to-all with heads in %" PRId64
+                                       " groups, wanted 1 to %" PRId64,
+                                       transfer->groups, transfer->num_ranks));
   if (!is_all_to_all(transfer))
     check(rank, "what is sent", transfer->owner, transfer->num_owners);
   else if (transfer->owner % transfer->num_ranks != place_of(rank, transfer))

@@ -530,6 +530,7 @@ TEST(Table, ListsTheMessagesOfAnAllToAll) {
     burst_transfer transfer = transferOf(BURST_TO_HEADS, 1, outside, inside);
     transfer.num_ranks = 2;
     transfer.num_segments = 1;
+    transfer.groups = 1;
     transfer.in_group = rowsOfThree;
     stepOfRows = 1;
     const burst_messages *list = table->messages(rank, &transfer);
@@ -560,6 +561,7 @@ TEST(Table, ListsTheMessagesOfAnAllToAll) {
     transfer = transferOf(BURST_TO_SEQUENCE, 1, inside, outside);
     transfer.num_ranks = 2;
     transfer.num_segments = 1;
+    transfer.groups = 1;
     transfer.in_group = rowsOfThree;
     list = table->messages(rank, &transfer);
     EXPECT_EQ(list->list[3].receives, 1);

@@ -91,7 +91,7 @@ TEST(Version, FitsAHost) {
 TEST_F(Image, ChecksItsHead) {
   burst_image &image = program.image;
   EXPECT_EQ(with<uint32_t>(image.version, BURST_ABI_VERSION + 1),
-            "INVALID_PROGRAM image of ABI version 13, wanted 12");
+            "INVALID_PROGRAM image of ABI version 14, wanted 13");
   expectContains(with<uint32_t>(image.size, 8),
                  {"image of 8 bytes, wanted at least "});
   EXPECT_EQ(with<const char *>(image.name, nullptr),

@@ -340,22 +340,30 @@ TEST(Transfer, ManyRunsShareADevice) {
 /// of one rank, or of as many.
 TEST(Transfer, HeadsOfEachRank) {
   struct Case {
-    int64_t all, most, ranks;
+    int64_t all, most, ranks, groups;
     std::vector<std::pair<int64_t, int64_t>> wanted;
   };
-  const Case cases[] = {{8, 2, 4, {{0, 2}, {2, 2}, {4, 2}, {6, 2}}},
-                        {6, 2, 4, {{0, 2}, {2, 2}, {4, 2}, {6, 0}}},
-                        {7, 3, 3, {{0, 3}, {3, 3}, {6, 1}}},
-                        {3, 1, 5, {{0, 1}, {1, 1}, {2, 1}, {3, 0}, {3, 0}}},
+  const Case cases[] = {{8, 2, 4, 1, {{0, 2}, {2, 2}, {4, 2}, {6, 2}}},
+                        {6, 2, 4, 1, {{0, 2}, {2, 2}, {4, 2}, {6, 0}}},
+                        {7, 3, 3, 1, {{0, 3}, {3, 3}, {6, 1}}},
+                        {3, 1, 5, 1, {{0, 1}, {1, 1}, {2, 1}, {3, 0}, {3, 0}}},
                         // Room for more than one of as many as ranks.
-                        {4, 2, 4, {{0, 2}, {2, 2}, {4, 0}, {4, 0}}},
-                        {4, 1, 4, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
+                        {4, 2, 4, 1, {{0, 2}, {2, 2}, {4, 0}, {4, 0}}},
+                        {4, 1, 4, 1, {{0, 1}, {1, 1}, {2, 1}, {3, 1}}},
                         // Shared.
-                        {2, 1, 4, {{0, 1}, {0, 1}, {1, 1}, {1, 1}}},
-                        {1, 1, 2, {{0, 1}, {0, 1}}}};
+                        {2, 1, 4, 2, {{0, 1}, {0, 1}, {1, 1}, {1, 1}}},
+                        {1, 1, 2, 1, {{0, 1}, {0, 1}}},
+                        // With a rank that is left.
+                        {2, 1, 5, 2, {{0, 1}, {0, 1}, {1, 1}, {1, 1}, {2, 0}}},
+                        // Query heads of shared key heads.
+                        {6, 2, 4, 2, {{0, 2}, {2, 1}, {3, 2}, {5, 1}}},
+                        {6, 2, 5, 2, {{0, 2}, {2, 1}, {3, 2}, {5, 1}, {6, 0}}},
+                        // As many groups as ranks.
+                        {6, 3, 2, 2, {{0, 3}, {3, 3}}}};
   for (const Case &one : cases)
     for (int64_t place = 0; place < one.ranks; ++place) {
-      burst_heads found = burst_heads_of(place, one.ranks, one.all, one.most);
+      burst_heads found =
+          burst_heads_of(place, one.ranks, one.all, one.most, one.groups);
       EXPECT_EQ(std::pair(found.first, found.count), one.wanted[place])
           << one.all << " heads, rank " << place << " of " << one.ranks;
     }

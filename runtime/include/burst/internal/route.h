@@ -26,17 +26,21 @@ typedef struct burst_heads {
 } burst_heads;
 
 /* Of an all-to-all of `all` heads: those of the rank at a place, which has room
-   for `most`. Ranks that are more than heads, and that these divide, share
-   them, as many each; else the last ranks have fewer than the others, or
-   none. */
+   for `most`. Heads and ranks are in as many groups, one behind the other, and
+   ranks that are left have none. Those of a group share its only head; of
+   several ones the last ranks have fewer than the others, or none. */
 static inline burst_heads burst_heads_of(int64_t place, int64_t num_ranks,
-                                         int64_t all, int64_t most) {
-  if (all > 0 && all < num_ranks && num_ranks % all == 0) {
-    burst_heads shared = {place * all / num_ranks, most};
-    return shared;
-  }
-  int64_t first = place * most < all ? place * most : all;
-  burst_heads own = {first, all - first < most ? all - first : most};
+                                         int64_t all, int64_t most,
+                                         int64_t groups) {
+  int64_t ranks = num_ranks / groups, heads = all / groups; /* of a group */
+  int64_t group = place / ranks, member = place % ranks;
+  burst_heads own = {all, 0};
+  if (group >= groups)
+    return own;
+  int64_t begin = heads == 1 ? 0 : member * most;
+  begin = begin < heads ? begin : heads;
+  own.first = group * heads + begin;
+  own.count = heads - begin < most ? heads - begin : most;
   return own;
 }
 

@@ -11,7 +11,7 @@ import sys
 
 
 def draw_chunks(dice):
-    """Ranks, heads of queries and keys, and a strategy."""
+    """A grid, heads of queries and keys, a strategy, axes of the sequence, and a clause."""
     chunks, ranks = dice.choice([2, 3, 4, 8]), dice.choice([1, 2, 3, 4])
     if dice.random() < 0.5: # chunks have keys of their own
         heads = key_heads = ranks * chunks * dice.choice([1, 2])
@@ -20,25 +20,47 @@ def draw_chunks(dice):
         if key_heads % ranks and ranks % key_heads:
             key_heads = 1
         heads = key_heads * chunks * ranks
-    return str(ranks), heads, key_heads, f"ulysses in {chunks} chunks"
+    return str(ranks), heads, key_heads, f"ulysses in {chunks} chunks", "0", ""
 
 
 def draw_uneven(dice):
-    """As draw_chunks: heads of which some ranks have fewer than others, or none."""
-    ranks = dice.choice([2, 3, 4, 5])
-    key_heads = dice.choice([1, *(n for n in range(2, 10) if n % ranks and ranks % n)])
-    heads = key_heads * dice.choice([1, 2, 3])
-    if key_heads == 1:
-        heads = dice.choice([n for n in range(2, 12) if n % ranks and ranks % n])
-    if dice.random() < 0.5:
-        return str(ranks), heads, key_heads, "ulysses"
-    rest = dice.choice(["ring_kv", "ring_q", "all_gather", "gather_q", "direct_kv", "bi_ring_q"])
-    return f"2x{ranks}", heads, key_heads, f"ulysses on [1], {rest} on [0]"
+    """As draw_chunks: heads of which some ranks have fewer than others, or none, maybe beside ranks
+    that a clause gives heads, maybe in chunks."""
+    def is_uneven(heads, key_heads):
+        if key_heads * 2 <= ranks and heads > key_heads: # shared
+            return ranks % key_heads or heads % ranks
+        return key_heads % ranks and (heads >= ranks or ranks % heads)
+
+    ranks, parts = dice.choice([2, 3, 4, 5, 8]), dice.choice([1, 1, 2, 3])
+    chunks = dice.choice([1, 1, 2, 3])
+    while True:
+        key_heads = dice.randint(1, 9)
+        group = dice.randint(1, 9)
+        heads = key_heads * group
+        most = -(-key_heads // ranks) * group
+        if key_heads * 2 <= ranks and group > 1:
+            most = -(-group // (ranks // key_heads))
+        divided = heads if group == 1 else group
+        if heads <= 24 and is_uneven(heads, key_heads) and not (most % chunks or divided % chunks):
+            break
+    clause = "" if parts == 1 else "heads <@g[0]> "
+    axes = [str(n) for n in (parts, ranks) if n > 1 or n == ranks]
+    last = len(axes) - 1
+    if chunks > 1 or dice.random() < 0.5:
+        sequence, strategy = str(last), f"ulysses in {chunks} chunks" if chunks > 1 else "ulysses"
+    else:
+        rest = dice.choice(["ring_kv", "ring_q", "all_gather", "gather_q", "direct_kv", "bi_ring_q"])
+        axes.insert(last if parts == 1 else 0, "2")
+        # Axes of heads stand in front of those of ulysses.
+        clause = "" if parts == 1 else "heads <@g[1]> "
+        last += 1
+        sequence, strategy = f"0, {last}", f"ulysses on [{last}], {rest} on [0]"
+    return "x".join(axes), heads * parts, key_heads * parts, strategy, sequence, clause
 
 
 def draw(dice, of):
     """A program, and what burst-run takes to run it."""
-    shape, heads, key_heads, strategy = of(dice)
+    shape, heads, key_heads, strategy, sequence, clause = of(dice)
     length = dice.choice([17, 33, 64])
     keys = length if dice.random() < 0.7 else 40
     batch, dim = dice.choice([1, 2]), dice.choice([16, 32])
@@ -58,7 +80,7 @@ def draw(dice, of):
     gradients = has_slopes and is_backward and dice.random() < 0.6
     clauses = "mask causal " if length == keys and dice.random() < 0.5 else ""
     clauses += f"score alibi(%slopes : {slopes}) " if has_slopes else ""
-    clauses += f"sequence <@g, {order}> strategy <{strategy}>"
+    clauses += f"sequence <@g[{sequence}], {order}> {clause}strategy <{strategy}>"
     arguments = f"%q: {q}, %k: {k}, %v: {k}"
     arguments += f", %slopes: {slopes}" if has_slopes else ""
     arguments += f", %do: {q}" if is_backward else ""
