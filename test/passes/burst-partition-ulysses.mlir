@@ -86,15 +86,75 @@ func.func @shared(%q: !q, %k: !k, %o: !q, %l: !l) -> (!q, !k, !k) {
 
 // -----
 
+// Two ranks share a key head, and four and three of its query heads.
 shard.grid @mesh(shape = 8)
 !q = tensor<1x48x28x16xf32>
 !k = tensor<1x48x4x16xf32>
+!l = tensor<1x28x48xf32>
 
-func.func @refused(%q: !q, %k: !k) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shares each of 4 key heads among 2 ranks, which do not divide its 7 query heads; shard the sequence over two axes of the grid, the last one of 4 ranks, and pin ulysses on that and a ring on the other}}
-  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
-      : (!q, !k, !k) -> (!q, tensor<1x28x48xf32>)
+// CHECK-LABEL: func @uneven
+// CHECK: ring.start %arg0, {{.*}} all_to_all heads over 8 groups 4 {{.*}} -> !ring.token<tensor<1x48x4x16xf32>,
+// CHECK: ring.start %arg1 {{.*}} all_to_all heads over 8 groups 4 {{.*}} -> !ring.token<tensor<1x48x1x16xf32>>
+// CHECK-DAG: ring.start {{.*}} all_to_all sequence over 8 groups 4 {{.*}} -> !ring.token<tensor<1x6x28x16xf32>>
+// CHECK-DAG: ring.start {{.*}} all_to_all sequence over 8 groups 4 {{.*}} -> !ring.token<tensor<1x6x8x16xf32>, tensor<1x6x8x16xf32>>
+// CHECK-COUNT-2: ring.round %{{.*}} : tensor<1x6x8x16xf32> -> tensor<1x6x4x16xf32>
+func.func @uneven(%q: !q, %k: !k, %o: !q, %l: !l) -> (!q, !k, !k) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %o, %l, %o
+      sequence <@mesh, contiguous> strategy <ulysses>
+      : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
+
+// -----
+
+// Of seven ranks three share each of two key heads, and one is left.
+shard.grid @mesh(shape = 7)
+!q = tensor<1x49x8x16xf32>
+!k = tensor<1x49x2x16xf32>
+!l = tensor<1x8x49xf32>
+
+// CHECK-LABEL: func @left
+// CHECK: ring.start %arg0, {{.*}} all_to_all heads over 7 groups 2 {{.*}} -> !ring.token<tensor<1x49x2x16xf32>,
+// CHECK: ring.start %arg1 {{.*}} all_to_all heads over 7 groups 2 {{.*}} -> !ring.token<tensor<1x49x1x16xf32>>
+// CHECK: ring.start {{.*}} all_to_all sequence over 7 groups 2 {{.*}} -> !ring.token<tensor<1x7x6x16xf32>, tensor<1x7x6x16xf32>>
+// CHECK-COUNT-2: ring.round %{{.*}} : tensor<1x7x6x16xf32> -> tensor<1x7x2x16xf32>
+func.func @left(%q: !q, %k: !k, %o: !q, %l: !l) -> (!q, !k, !k) {
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %k, %o, %l, %o
+      sequence <@mesh, contiguous> strategy <ulysses>
+      : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %dq, %dk, %dv : !q, !k, !k
+}
+
+// -----
+
+// Ranks that the clause gives heads exchange theirs, unevenly, too.
+shard.grid @mesh(shape = 2x3)
+!q = tensor<1x48x8x16xf32>
+
+// CHECK-LABEL: func @parts
+// CHECK: ring.start {{.*}} all_to_all heads over 3 channel <@mesh[1], 2> : (tensor<1x16x4x16xf32>) -> !ring.token<tensor<1x48x2x16xf32>>
+func.func @parts(%q: !q) -> !q {
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
   return %o : !q
+}
+
+// -----
+
+// A tensor has its heads in one way, wherever it attends.
+shard.grid @mesh(shape = 8)
+!q = tensor<1x48x12x16xf32>
+!k = tensor<1x48x4x16xf32>
+!m = tensor<1x48x2x16xf32>
+!l = tensor<1x12x48xf32>
+
+func.func @refused(%q: !q, %k: !k, %m: !m) -> (!q, !q) {
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !k, !k) -> (!q, !l)
+  // expected-error @below {{shards heads over 8 ranks, and a tensor of which ranks have heads in 4 groups for one attention has them in 2 for another one; pin another strategy than ulysses, or put each into a function of its own}}
+  %p, %lsf = burst.attention %q, %m, %m sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !m, !m) -> (!q, !l)
+  return %o, %p : !q, !q
 }
 
 // -----
@@ -123,18 +183,6 @@ func.func @refused(%q: !q) -> !q {
 
 // -----
 
-shard.grid @mesh(shape = 2x3)
-!q = tensor<1x48x8x16xf32>
-
-func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses, which shards 8 query heads and 8 key heads over 6 ranks, 2 of them by the clause 'heads', and divides them unevenly only without that; pin another strategy}}
-  %o, %lse = burst.attention %q, %q, %q sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ulysses>
-      : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
-  return %o : !q
-}
-
-// -----
-
 // A tensor has one number of heads on a rank, wherever it attends.
 shard.grid @mesh(shape = 3)
 !q = tensor<1x48x8x16xf32>
@@ -156,9 +204,22 @@ shard.grid @mesh(shape = 3)
 !q = tensor<1x48x8x16xf32>
 
 func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses in 2 chunks, which need as many heads on each rank, and 3 ranks do not divide them; pin ulysses without chunks}}
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which do not divide the 3 query heads that a rank has in between; pin ulysses without chunks}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses in 2 chunks>
       : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+// Room for four, of which a rank has three.
+shard.grid @mesh(shape = 2)
+!q = tensor<1x48x7x16xf32>
+
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which do not divide the 7 query heads; pin ulysses without chunks}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses in 2 chunks>
+      : (!q, !q, !q) -> (!q, tensor<1x7x48xf32>)
   return %o : !q
 }
 

@@ -30,7 +30,7 @@
 // Uses and arguments of two launches, and a transfer: memory of the whole program.
 // CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i64)
 // CHECK-DAG: %[[TWO:.*]] = llvm.mlir.constant(2 : i64)
-// CHECK-DAG: %[[MEMBERS:.*]] = llvm.mlir.constant(21 : i64)
+// CHECK-DAG: %[[MEMBERS:.*]] = llvm.mlir.constant(22 : i64)
 // CHECK-DAG: %[[TRANSFER:.*]] = llvm.alloca %[[MEMBERS]] x i64
 
 // ring.require

@@ -474,9 +474,75 @@ func.func @start_c6(%q: tensor<1x128x5x64xf32>, %n: index) {
 shard.grid @cp(shape = 4)
 
 func.func @start_c6(%o: tensor<1x512x1x64xf32>, %n: index) {
-  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x128x2x64xf32>' for 'tensor<1x512x1x64xf32>'}}
-  %t = ring.start %o dims [1] of <zigzag over 4>[%n] extent %n all_to_all sequence over 4 channel <@cp, 0>
+  // Two ranks have a head each, and two have none.
+  %s = ring.start %o dims [1] of <zigzag over 4>[%n] extent %n all_to_all sequence over 4 channel <@cp, 0>
       : (tensor<1x512x1x64xf32>) -> !ring.token<tensor<1x128x2x64xf32>>
+  // Heads that two ranks share come back from both.
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x128x2x64xf32>' for 'tensor<1x512x1x64xf32>'}}
+  %t = ring.start %o dims [1] of <zigzag over 4>[%n] extent %n all_to_all sequence over 4 groups 2 channel <@cp, 0>
+      : (tensor<1x512x1x64xf32>) -> !ring.token<tensor<1x128x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @start_c6(%q: tensor<1x128x6x64xf32>, %n: index) {
+  // Room for two heads of each rank, of which two have three.
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 2 channel <@cp, 0>
+      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x512x1x64xf32>' for 'tensor<1x128x6x64xf32>'}}
+  %u = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 2 channel <@cp, 0>
+      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x512x1x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @start_c6(%q: tensor<1x128x6x64xf32>, %n: index) {
+  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x512x2x64xf32>' for 'tensor<1x128x6x64xf32>'}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 4 channel <@cp, 0>
+      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @start_c6(%q: tensor<1x128x10x64xf32>, %n: index) {
+  // expected-error @below {{has 1 to 4 groups of heads, one of its ranks at least in each, got: 5}}
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 5 channel <@cp, 0>
+      : (tensor<1x128x10x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  return
+}
+
+// -----
+
+shard.grid @cp(shape = 4)
+
+func.func @start_c6(%q: tensor<1x128x10x64xf32>, %n: index) {
+  // expected-error @below {{has groups of heads in an all_to_all only, got: 2}}
+  %t = "ring.start"(%q, %n, %n, %n, %n, %n) {dims = array<i64: 1>, layout = #ring.layout<zigzag over 4>, channel = #ring.channel<@cp, 0>, groups = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0>}
+      : (tensor<1x128x10x64xf32>, index, index, index, index, index) -> !ring.token<tensor<1x128x10x64xf32>>
+  return
+}
+
+// -----
+
+// The heads of an argument are in as many groups, wherever they go.
+shard.grid @cp(shape = 4)
+
+func.func @program(%q: tensor<1x128x6x64xf32> {ring.shard = #ring.shard<#ring.layout<zigzag over 4>, dim 1 extent 512>},
+                   %n: index) attributes {ring.grid = @cp} {
+  %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 2 channel <@cp, 0>
+      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  // expected-error @below {{has the heads of argument 0 in 1 groups, and another one in 2}}
+  %u = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@cp, 0>
+      : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   return
 }
 

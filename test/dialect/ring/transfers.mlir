@@ -55,6 +55,9 @@ func.func @all_to_all(%q: tensor<1x128x8x64xf32>, %o: tensor<1x512x2x64xf32>, %l
   // CHECK-SAME: : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   %0 = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 channel <@four, 2>
       : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
+  // CHECK: ring.start {{.*}} all_to_all heads over 4 groups 2 channel <@four, 2>
+  %g = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 2 channel <@four, 2>
+      : (tensor<1x128x8x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   // CHECK: dims [1, 2] of <striped 2 over 4>[%{{.*}}] extent %{{.*}} all_to_all sequence over 4 channel <@four, 2>
   %1 = ring.start %o, %l dims [1, 2] of <striped 2 over 4>[%n] extent %n all_to_all sequence over 4 channel <@four, 2>
       : (tensor<1x512x2x64xf32>, tensor<1x2x?xf32>) -> !ring.token<tensor<1x128x8x64xf32>, tensor<1x8x?xf32>>

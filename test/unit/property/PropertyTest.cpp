@@ -67,7 +67,7 @@ private:
                       const Trial::Attention &attention);
   void compareTraffic();
   void compareWithLeast();
-  int64_t movedHeads(int64_t heads, int64_t most, int64_t positions);
+  int64_t movedHeads(bool isOfKeys, int64_t positions);
   void takeExchanged(std::map<int, int64_t> &sent);
   int64_t travelNested(const std::vector<bool> &kept, int64_t outerStep,
                        int64_t innerStep, bool movesQueries);
@@ -308,22 +308,19 @@ int64_t Check::leastTravel(const Trial::Attention &attention, StringRef name) {
                   travel(kept, back, back, movesQueries));
 }
 
-/// Heads times positions that an all-to-all sends: all but what stays where it
-/// is, of `heads` heads, of which a rank has `most` in between, or fewer.
-int64_t Check::movedHeads(int64_t heads, int64_t most, int64_t positions) {
-  const oracle::Sizes &s = problem.sizes;
+/// Heads times positions that an all-to-all sends: of the positions of each
+/// rank, what heads the others have in between.
+int64_t Check::movedHeads(bool isOfKeys, int64_t positions) {
   Layout whole = many.attentions.front().op.getSequence()->getLayout(
       problem.ranks * problem.members);
-  if (problem.areHeadsEven()) // also over other axes
-    return s.batch * heads * positions / problem.members *
-           (problem.members - 1);
-  int64_t staying = 0;
-  for (int64_t owner = 0; owner < whole.parts; ++owner) {
-    int64_t first = owner % problem.members * most;
-    staying += whole.count(owner, positions) *
-               std::clamp<int64_t>(heads - first, 0, most);
-  }
-  return s.batch * (heads * positions - staying);
+  int64_t moved = 0;
+  for (int64_t owner = 0; owner < whole.parts; ++owner)
+    for (int64_t place = 0; place < problem.members; ++place)
+      if (place != owner % problem.members)
+        moved += whole.count(owner, positions) *
+                 (isOfKeys ? problem.keyHeadsOf(place)
+                           : problem.queryHeadsOf(place));
+  return problem.sizes.batch * problem.headParts * moved;
 }
 
 /// Takes what all-to-alls send out of what was sent: of each tensor that they
@@ -335,11 +332,8 @@ void Check::takeExchanged(std::map<int, int64_t> &sent) {
   Type element = many.attentions.front().element;
   int64_t width = elementBytes(element), state = element.isF64() ? 8 : 4;
   // Of a key head that ranks share, each has a copy.
-  int64_t keys = movedHeads(problem.sharesKeyHeads() ? problem.keyHeadCopies()
-                                                     : s.keyHeads,
-                            problem.keyHeadsOfRank(), s.keys);
-  int64_t queries =
-      movedHeads(s.queryHeads, problem.queryHeadsOfRank(), s.queries);
+  int64_t keys = movedHeads(/*isOfKeys=*/true, s.keys);
+  int64_t queries = movedHeads(/*isOfKeys=*/false, s.queries);
   const std::pair<int, int64_t> exchanged[] = {
       {0, queries * s.queryDim * width},
       {1, keys * s.queryDim * width},

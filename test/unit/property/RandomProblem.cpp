@@ -113,27 +113,27 @@ void Drawing::drawMembers() {
   oracle::Sizes &s = problem.sizes;
   problem.members =
       problem.isGrid() ? 2 : dice.pick({2, 2, 3, 4}); // of many ranks
+  int64_t keyHeads = s.keyHeads / problem.headParts;  // of a part
   int64_t group = s.queryHeads / s.keyHeads;
-  if (!problem.isGrid() && dice.chance(40)) {
-    // Heads that ranks do not divide.
-    if (problem.members < 4 && dice.chance(50))
-      s.keyHeads = problem.members + 1;
+  auto setHeads = [&] {
+    s.keyHeads = keyHeads * problem.headParts;
     s.queryHeads = group * s.keyHeads;
-    bool hasOwn =
-        s.queryHeads > problem.members || problem.members % s.queryHeads != 0;
-    bool isShared = s.keyHeads != 1 && problem.sharesKeyHeads() &&
-                    s.queryHeads % problem.members != 0;
-    if (hasOwn && !isShared)
-      return;
+  };
+  if (dice.chance(40)) { // heads that ranks may not divide
+    if (problem.members < 4 && dice.chance(50))
+      keyHeads = problem.members + 1;
+    else
+      group = dice.pick({group, int64_t{3}, int64_t{5}});
+    int64_t heads = group * keyHeads;
+    if (heads > problem.members || problem.members % heads != 0)
+      return setHeads();
   }
-  int64_t keyHeads = s.keyHeads / problem.headParts; // of a part
   bool isShared = dice.chance(40) && problem.members % keyHeads == 0;
   if (isShared)
     group = std::lcm(group * keyHeads, problem.members) / keyHeads;
   else if (keyHeads % problem.members != 0)
     keyHeads = problem.members;
-  s.keyHeads = keyHeads * problem.headParts;
-  s.queryHeads = group * s.keyHeads;
+  setHeads();
 }
 
 /// Ranks of two axes, and sometimes of a third one over which heads are

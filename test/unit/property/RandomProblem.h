@@ -42,27 +42,42 @@ struct RandomProblem {
   int64_t innerRanks = 0;
 
   bool isGrid() const { return headParts * batchParts > 1; }
-  /// Whether ranks that differ in their heads share those of keys.
-  bool sharesKeyHeads() const {
-    int64_t ranks = headParts * members;
-    return sizes.keyHeads < ranks && ranks % sizes.keyHeads == 0;
+  /// Of the members of a part of the heads: the heads of keys that they
+  /// exchange, and how many query heads each of them has.
+  int64_t keyHeadsOfPart() const { return sizes.keyHeads / headParts; }
+  int64_t group() const { return sizes.queryHeads / sizes.keyHeads; }
+  /// How many members share a key head: several where there are twice as many
+  /// members at least, and query heads for them.
+  int64_t sharers() const {
+    return group() == 1 ? 1 : std::max<int64_t>(members / keyHeadsOfPart(), 1);
   }
-  /// Whether each of these ranks has as many heads.
-  bool areHeadsEven() const {
-    int64_t ranks = headParts * members;
-    return sizes.queryHeads % ranks == 0 &&
-           (sharesKeyHeads() || sizes.keyHeads % ranks == 0);
-  }
-  /// How many heads such a rank has room for; the last ones may have fewer.
+  bool sharesKeyHeads() const { return sharers() > 1; }
+  /// How many heads a member has room for; some may have fewer.
   int64_t keyHeadsOfRank() const {
-    int64_t ranks = headParts * members;
-    return (sizes.keyHeads + ranks - 1) / ranks;
+    return (keyHeadsOfPart() + members - 1) / members;
   }
   int64_t queryHeadsOfRank() const {
-    int64_t ranks = headParts * members;
-    return areHeadsEven() || sharesKeyHeads()
-               ? (sizes.queryHeads + ranks - 1) / ranks
-               : keyHeadsOfRank() * (sizes.queryHeads / sizes.keyHeads);
+    return sharesKeyHeads() ? (group() + sharers() - 1) / sharers()
+                            : keyHeadsOfRank() * group();
+  }
+  /// How many of them member `place` has.
+  int64_t keyHeadsOf(int64_t place) const {
+    if (sharesKeyHeads())
+      return place < sharers() * keyHeadsOfPart() ? 1 : 0;
+    return std::clamp<int64_t>(keyHeadsOfPart() - place * keyHeadsOfRank(), 0,
+                               keyHeadsOfRank());
+  }
+  int64_t queryHeadsOf(int64_t place) const {
+    if (!sharesKeyHeads())
+      return keyHeadsOf(place) * group();
+    return keyHeadsOf(place) *
+           std::clamp<int64_t>(group() - place % sharers() * queryHeadsOfRank(),
+                               0, queryHeadsOfRank());
+  }
+  /// Whether each member has as many heads.
+  bool areHeadsEven() const {
+    return queryHeadsOf(members - 1) == queryHeadsOfRank() &&
+           keyHeadsOf(members - 1) == keyHeadsOfRank();
   }
   /// Of all these ranks, also what they only have room for.
   int64_t keyHeadCopies() const {

@@ -232,29 +232,26 @@ public:
   PlannedCost(MLIRContext &context, const Problem &problem,
               const NamedMask &mask, Order order)
       : problem(problem), isDouble(problem.element == "f64"),
-        workload(
-            {problem.batch, problem.queries, problem.keys,
-             headsOfRank(problem.heads, problem.keyHeads, problem.members)
-                 .query,
-             headsOfRank(problem.heads, problem.keyHeads, problem.members).key,
-             problem.dim, problem.valueDim},
-            isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
-            {order, 1, problem.parts},
-            [&](const Segment &q, const Segment &k) {
-              return mask.keeps
-                         ? count(mask, problem.keys - problem.queries, q, k)
-                         : Kept{};
-            }),
+        heads(divideHeads(problem.heads, problem.keyHeads, problem.members)),
+        workload({problem.batch, problem.queries, problem.keys, heads.query,
+                  heads.key, problem.dim, problem.valueDim},
+                 isDouble ? 8 : 2, isDouble ? 8 : 4, !problem.backward.empty(),
+                 {order, 1, problem.parts},
+                 [&](const Segment &q, const Segment &k) {
+                   return mask.keeps
+                              ? count(mask, problem.keys - problem.queries, q,
+                                      k)
+                              : Kept{};
+                 }),
         cost(estimateOf(problem, workload)) {
     HeadChunks chunks{problem.chunks, problem.heads == problem.keyHeads, 0};
     Workload chunk = chunkOf(workload, chunks);
     cost.buffers =
         buffersInChunks(estimateOf(problem, chunk).buffers, workload, chunks);
     if (problem.members > 1)
-      cost +=
-          estimateExchange(workload, {problem.heads, problem.keyHeads},
-                           {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
-                           /*hasLseGradient=*/false, {}, chunks);
+      cost += estimateExchange(
+          workload, heads, {{problem.innerRanks == 0 ? 1 : 2, problem.members}},
+          /*hasLseGradient=*/false, {}, chunks);
     Proof proof;
     ProofOptions options;
     options.allowEmpty = problem.forward == "ring_scores";
@@ -329,6 +326,7 @@ private:
 
   Problem problem;
   bool isDouble;
+  DividedHeads heads;
   Workload workload;
   Estimate cost;
   std::vector<Traffic> traffic;
@@ -406,8 +404,8 @@ static Problem exchanged(int64_t members, int64_t keyHeads,
   problem.mask = masks[1].text;
   problem.order = "zigzag";
   problem.members = members;
-  problem.queries = 48;
-  problem.keys = 96;
+  problem.queries = members == 5 ? 40 : 48; // shards are even
+  problem.keys = 2 * problem.queries;
   problem.batch = 2;
   problem.heads = 8;
   problem.keyHeads = keyHeads;
@@ -444,9 +442,13 @@ TEST(CostTest, BytesOfExchangesAreThoseOfThePlan) {
 // Of eight query heads three ranks have room for 3 where they have keys of
 // their own or share one, and for 4 where two of them share one of 4: 3, 3, 2,
 // and 4, 4, 0. What they only have room for is stored, and travels on rings.
+// Five, or six, are two or three for each of two key heads: 2, 2, 2, 2 and 0,
+// and 2, 2, 0, 2, 2 and 0.
 TEST(CostTest, BytesOfUnevenHeadsAreThoseOfThePlan) {
   for (int64_t keyHeads : {8, 4, 1})
     compareExchanged(/*members=*/3, keyHeads, {1, 2, 4});
+  for (int64_t members : {5, 6})
+    compareExchanged(members, /*keyHeads=*/2, {1, 2});
 }
 
 // Two chunks of what all-to-alls bring, and of what they take; what an
@@ -630,9 +632,11 @@ TEST(CostTest, BytesAlongAxesAddUp) {
     EXPECT_NEAR(shareOfNodes(strategy), 4.0 / 7, 1e-9);
   for (StringRef strategy : {"double_ring_kv", "double_ring_q"})
     EXPECT_NEAR(shareOfNodes(strategy), 1.0 / 7, 1e-9);
-  Estimate exchange = estimateExchange(
-      workload, {4 * workload.sizes.queryHeads, 4 * workload.sizes.keyHeads},
-      {{3, 2}, {4, 2}}, /*hasLseGradient=*/false, {});
+  Estimate exchange =
+      estimateExchange(workload,
+                       divideHeads(4 * workload.sizes.queryHeads,
+                                   4 * workload.sizes.keyHeads, 4),
+                       {{3, 2}, {4, 2}}, /*hasLseGradient=*/false, {});
   EXPECT_NEAR(exchange.bytesAlong(3), exchange.bytes * 2 / 3, 1e-6);
   EXPECT_NEAR(exchange.bytesAlong(4), exchange.bytes / 3, 1e-6);
   Estimate both = estimate(workload, "ring_kv", {});

@@ -43,19 +43,19 @@ def draw_uneven(dice):
         divided = heads if group == 1 else group
         if heads <= 24 and is_uneven(heads, key_heads) and not (most % chunks or divided % chunks):
             break
-    clause = "" if parts == 1 else "heads <@g[0]> "
-    axes = [str(n) for n in (parts, ranks) if n > 1 or n == ranks]
-    last = len(axes) - 1
-    if chunks > 1 or dice.random() < 0.5:
-        sequence, strategy = str(last), f"ulysses in {chunks} chunks" if chunks > 1 else "ulysses"
-    else:
+    sequence = f"{int(parts > 1)}"
+    strategy = f"ulysses in {chunks} chunks" if chunks > 1 else "ulysses"
+    axes = [ranks]
+    if chunks == 1 and dice.random() < 0.5:
         rest = dice.choice(["ring_kv", "ring_q", "all_gather", "gather_q", "direct_kv", "bi_ring_q"])
-        axes.insert(last if parts == 1 else 0, "2")
-        # Axes of heads stand in front of those of ulysses.
-        clause = "" if parts == 1 else "heads <@g[1]> "
-        last += 1
-        sequence, strategy = f"0, {last}", f"ulysses on [{last}], {rest} on [0]"
-    return "x".join(axes), heads * parts, key_heads * parts, strategy, sequence, clause
+        strategy = f"ulysses on [{len(axes) + int(parts > 1)}], {rest} on [{sequence}]"
+        sequence += f", {len(axes) + int(parts > 1)}"
+        axes.insert(0, 2)
+    clause = ""
+    if parts > 1:
+        axes.insert(0, parts)
+        clause = "heads <@g[0]> "
+    return ("x".join(map(str, axes)), heads * parts, key_heads * parts, strategy, sequence, clause)
 
 
 def draw(dice, of):

@@ -1,4 +1,4 @@
-// RUN: burst-opt %s --split-input-file --burst-partition | FileCheck %s
+// RUN: burst-opt %s --split-input-file --burst-partition --burst-number-heads | FileCheck %s
 
 // Of heads that ranks do not divide each rank has room for as many, and query heads
 // go where their key head is: six key heads of four ranks are 2, 2, 2 and none. What
@@ -82,5 +82,74 @@ func.func @unbounded(%q: !q) -> !q {
         burst.yield %keep : i1
       }
       sequence <@mesh, contiguous> strategy <ulysses> : (!q, !q, !q) -> (!q, tensor<1x3x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+// Of seven query heads of a key head one rank has four and the other one three: eight
+// numbers, of which there are seven heads, so head n mod 8 of key head n / 8.
+
+shard.grid @mesh(shape = 8)
+!q = tensor<1x48x28x16xf32>
+!k = tensor<1x48x4x16xf32>
+!l = tensor<1x28x48xf32>
+
+// CHECK-LABEL: func @key_heads
+// CHECK: mask(%{{.*}}, %[[N:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {
+// CHECK: %[[EIGHT:.*]] = arith.constant 8 : index
+// CHECK: %[[IN:.*]] = arith.remui %[[N]], %[[EIGHT]] : index
+// CHECK: %[[SEVEN:.*]] = arith.constant 7 : index
+// CHECK: %[[IS:.*]] = arith.cmpi slt, %[[IN]], %[[SEVEN]] : index
+// CHECK: arith.andi %{{.*}}, %[[IS]] : i1
+// CHECK: score(%{{.*}}, %{{.*}}, %[[N:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[T:.*]] =
+// CHECK: %[[GROUP:.*]] = arith.divui %[[N]], %{{.*}} : index
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[GROUP]], %{{.*}} : index
+// CHECK: %[[IN:.*]] = arith.minui %{{.*}}, %{{.*}} : index
+// CHECK: %[[H:.*]] = arith.addi %[[BEFORE]], %[[IN]] : index
+// CHECK: tensor.extract %[[T]][%[[H]]]
+// CHECK: bounds(%{{.*}}, %{{.*}}, %[[N0:.*]], %[[N1:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {
+// CHECK: %[[COUNT:.*]] = arith.subi
+// CHECK: %[[ANY:.*]] = arith.cmpi ne, %[[COUNT]], %{{.*}} : index
+// CHECK: arith.andi %{{.*}}, %[[ANY]] : i1
+// CHECK: %[[COUNT:.*]] = arith.subi
+// CHECK: %[[WIDTH:.*]] = arith.subi %[[N1]], %[[N0]] : index
+// CHECK: %[[EACH:.*]] = arith.cmpi eq, %[[COUNT]], %[[WIDTH]] : index
+// CHECK: arith.andi %{{.*}}, %[[EACH]] : i1
+func.func @key_heads(%q: !q, %k: !k, %t: tensor<28xf32>) -> !q {
+  %o, %lse = burst.attention %q, %k, %k
+      score(%s: f32, %b, %h, %i, %j, %sq, %sk, %x = %t : tensor<28xf32>) {
+        %y = tensor.extract %x[%h] : tensor<28xf32>
+        %r = arith.mulf %s, %y : f32
+        burst.yield %r : f32
+      }
+      sequence <@mesh, contiguous> strategy <ulysses> : (!q, !k, !k) -> (!q, !l)
+  return %o : !q
+}
+
+// -----
+
+// Each of two parts of four heads has room for six, and in a part of seven ranks there
+// is one behind both groups.
+
+shard.grid @mesh(shape = 2x7)
+!q = tensor<1x49x8x16xf32>
+!k = tensor<1x49x4x16xf32>
+!l = tensor<1x8x49xf32>
+
+// CHECK-LABEL: func @parts
+// CHECK: mask(%{{.*}}, %[[N:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {
+// CHECK: %[[WIDTH:.*]] = arith.constant 7 : index
+// CHECK: %[[OF:.*]] = arith.remui %[[N]], %[[WIDTH]] : index
+// CHECK: %[[ROOM:.*]] = arith.constant 3 : index
+// CHECK: %[[IN:.*]] = arith.remui %[[OF]], %[[ROOM]] : index
+// CHECK: %[[IS:.*]] = arith.cmpi slt, %[[IN]], %{{.*}} : index
+// CHECK: %[[SIX:.*]] = arith.constant 6 : index
+// CHECK: %[[HAS:.*]] = arith.cmpi slt, %[[OF]], %[[SIX]] : index
+// CHECK: %[[BOTH:.*]] = arith.andi %[[IS]], %[[HAS]] : i1
+// CHECK: arith.andi %{{.*}}, %[[BOTH]] : i1
+func.func @parts(%q: !q, %k: !k) -> !q {
+  %o, %lse = burst.attention %q, %k, %k
+      sequence <@mesh[1], contiguous> heads <@mesh[0]> strategy <ulysses> : (!q, !k, !k) -> (!q, !l)
   return %o : !q
 }
