@@ -12,7 +12,7 @@
 // RUN: burst-opt %t/compute.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/grid.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/decode.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
-// RUN: sed s/4096/65536/ %t/decode.mlir | burst-opt --burst-to-ring | FileCheck %t/decode.mlir --check-prefix=LONG
+// RUN: sed s/4096/65536/ %t/decode.mlir | burst-opt --burst-choose-strategy | FileCheck %t/decode.mlir --check-prefix=LONG
 // RUN: burst-opt %t/free.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/assumed.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/large.mlir --burst-expand-names --burst-derive-bounds --burst-choose-strategy --remarks-filter=strategy -verify-diagnostics -o /dev/null
@@ -92,6 +92,8 @@ func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=plan | Reason="needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1", strategy=double_ring_kv}}
   // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=plan | Reason="needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1", strategy=double_ring_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
@@ -122,6 +124,8 @@ func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
@@ -149,6 +153,8 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -164,6 +170,8 @@ func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
@@ -187,6 +195,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=links | Reason="shards 1 query heads over 4 ranks, of which 3 would have none", strategy=ulysses}}
@@ -209,6 +219,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{none", strategy=ulysses}}
@@ -236,6 +248,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
@@ -250,7 +264,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 // bytes, or of a query of 4 (64 * 2 + (64 + 2) 4).
 //
 //--- decode.mlir
-// LONG: ring.merge
+// LONG: strategy <bi_ring_q>
 shard.grid @cp(shape = 4)
 
 !q = tensor<1x4x4x64xbf16>
@@ -264,6 +278,8 @@ func.func @decode(%q: !q, %k: !k) -> !q {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
@@ -285,6 +301,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
@@ -300,6 +318,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
@@ -321,6 +341,8 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -337,6 +359,8 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -354,6 +378,8 @@ func.func @decode(%q: tensor<1x1x1x4xf32>, %k: tensor<1x?x1x4xf32>) -> tensor<1x
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -370,6 +396,8 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -393,6 +421,8 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -403,12 +433,14 @@ func.func @known(%q: tensor<1x130x1x4xf32>) -> tensor<1x130x1x4xf32> {
 }
 
 func.func @assumed(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=ring_kv}}
   // expected-remark @below {{Reason="assuming Sq = Sk = 266240, costed as 64 ranks", bytes=10483200, }}
   // expected-remark @below {{strategy=all_gather}}
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -425,6 +457,8 @@ func.func @exact(%q: tensor<1x128x1x4xf32>) -> tensor<1x128x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
+  // expected-remark @below {{strategy=bi_ring_kv}}
+  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -459,11 +493,15 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy="ulysses on [1], direct_q on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], all_gather on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], gather_q on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], bi_ring_kv on [0]"}}
+    // expected-remark @below {{strategy="ulysses on [1], bi_ring_q on [0]"}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{strategy=all_gather}}
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy="ulysses on [1], double_ring_kv on [0]"}}
     // expected-remark @below {{strategy="ulysses on [1], double_ring_q on [0]"}}
     // expected-remark @below {{none", strategy=ulysses}}
@@ -487,6 +525,8 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
+    // expected-remark @below {{strategy=bi_ring_kv}}
+    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{none", strategy=ulysses}}

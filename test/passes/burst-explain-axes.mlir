@@ -14,12 +14,16 @@
 // CHECK-NEXT:  ring_q                            | 8.8 KiB | 2.2 KiB | 6.6 KiB | 5.8 KiB     | 0.0 us  | 0.0 us | 90.2 us
 // CHECK-NEXT:  double_ring_kv                    | 3.5 KiB | 512 B   | 3.0 KiB | 3.8 KiB     | 0.0 us  | 0.0 us | 70.1 us
 // CHECK-NEXT:  double_ring_q                     | 8.8 KiB | 1.2 KiB | 7.5 KiB | 9.8 KiB     | 0.0 us  | 0.0 us | 120.2 us
+// CHECK-NEXT:  bi_ring_kv                        | 3.5 KiB | 896 B   | 2.6 KiB | 3.8 KiB     | 0.0 us  | 0.0 us | 40.0 us
+// CHECK-NEXT:  bi_ring_q                         | 8.8 KiB | 3.1 KiB | 5.6 KiB | 9.8 KiB     | 0.0 us  | 0.0 us | 60.1 us
 // CHECK-NEXT:  direct_kv                         | 3.5 KiB | 2.0 KiB | 1.5 KiB | 2.8 KiB     | 0.0 us  | 0.0 us | 70.1 us
 // CHECK-NEXT:  direct_q                          | 8.8 KiB | 5.0 KiB | 3.8 KiB | 5.0 KiB     | 0.0 us  | 0.0 us | 90.2 us
 // CHECK-NEXT:* all_gather                        | 3.5 KiB | 2.0 KiB | 1.5 KiB | 5.6 KiB     | 0.0 us  | 0.0 us | 16.1 us
 // CHECK-NEXT:  gather_q                          | 8.8 KiB | 5.0 KiB | 3.8 KiB | 13.2 KiB    | 0.0 us  | 0.0 us | 86.2 us
 // CHECK-NEXT:  ulysses on [1], ring_kv on [0]    | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
 // CHECK-NEXT:  ulysses on [1], ring_q on [0]     | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.9 KiB     | 0.0 us  | 0.0 us | 44.1 us
+// CHECK-NEXT:  ulysses on [1], bi_ring_kv on [0] | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
+// CHECK-NEXT:  ulysses on [1], bi_ring_q on [0]  | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.9 KiB     | 0.0 us  | 0.0 us | 44.1 us
 // CHECK-NEXT:  ulysses on [1], direct_kv on [0]  | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
 // CHECK-NEXT:  ulysses on [1], direct_q on [0]   | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.1 KiB     | 0.0 us  | 0.0 us | 44.1 us
 // CHECK-NEXT:  ulysses on [1], all_gather on [0] | 2.6 KiB | 1.0 KiB | 1.6 KiB | 5.8 KiB     | 0.0 us  | 0.0 us | 34.1 us

@@ -36,9 +36,6 @@ public:
            std::to_string(axes.size());
   }
 
-  /// Over one axis a bidirectional one sends no fewer bytes than a ring.
-  bool isOnlyPinned() const override { return kind.isBidirectional; }
-
   Estimate estimate(const Workload &workload,
                     const Hardware &hardware) const override {
     Cargo cargo = cargoOf(workload, kind.movesKeys);

@@ -698,8 +698,8 @@ typedef struct burst_axis {
                 double_ring_kv, double_ring_q: of a sequence over two axes, the
                 same round the ranks of the last axis (a node) while shards of
                 other nodes are on their way; bi_ring_kv, bi_ring_q: the same
-                in both directions of a ring at once, in half of the turns, at
-                most 2048 ranks, never chosen;
+                in both directions of a ring at once, in half of the turns
+                (links that are full duplex, where latency counts);
                 direct_kv, direct_q: the same as in a ring, but straight from
                 their owners and only to who needs them (masks that are no
                 band); all_gather: each rank gathers keys and values (few ranks,
