@@ -180,8 +180,8 @@ def ChooseStrategyPass : Pass<"burst-choose-strategy", "::mlir::ModuleOp"> {
     and floor(P / 2) back, at the same time: without a mask as many bytes as one
     ring, in half of the turns. Over one axis both directions share the link of a rank,
     so that only latencies are halved; over several, those that leave a node do so
-    from two of its ranks. `ring_scores`, a baseline, is never chosen, and listed only where
-    it is pinned.
+    from two of its ranks. Of fewer than 6 ranks they are never chosen; nor is
+    `ring_scores`, a baseline. Such are listed only where they are pinned.
 
     Of memory, a rank needs operands, results, and beside them
 

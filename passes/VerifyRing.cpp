@@ -60,7 +60,7 @@ struct VerifyRing : burst::impl::VerifyRingPassBase<VerifyRing> {
     if (!isStatic(program)) {
       if (verdict.isProved())
         remark::passed(program.getLoc(), options)
-            << remark::metric("proved", proofText(ProvedFor::AllRanks))
+            << remark::metric("proved", proofText(provedFor(verdict, program)))
             << remark::metric("ranks", ring::numRanks(program))
             << remark::reason("sizes or tables are known at run time only; "
                               "tables are looked at when they are bound");

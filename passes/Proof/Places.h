@@ -86,6 +86,10 @@ public:
          llvm::ArrayRef<std::pair<mlir::Value, bool>> goBack,
          Arithmetic &arithmetic);
 
+  /// Whether something was asked of half of the ranks: of an odd number of
+  /// them, or of an even one, as that of the program.
+  bool isOfOneParity() const { return halfOfRanks.has_value(); }
+
   /// The value of an index.
   Index index(mlir::Value value, const Place &place);
   /// An entry of a table of flags.

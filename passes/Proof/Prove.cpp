@@ -6,8 +6,26 @@ using namespace mlir;
 using namespace burst;
 
 StringRef burst::proofText(ProvedFor proved) {
-  return proved == ProvedFor::AllRanks ? "for every number of ranks"
-                                       : "for these ranks, sizes and tables";
+  switch (proved) {
+  case ProvedFor::AllRanks:
+    return "for every number of ranks";
+  case ProvedFor::AllOddRanks:
+    return "for every odd number of ranks";
+  case ProvedFor::AllEvenRanks:
+    return "for every even number of ranks";
+  case ProvedFor::TheseRanks:
+    return "for these ranks, sizes and tables";
+  }
+  llvm_unreachable("unknown proof");
+}
+
+ProvedFor burst::provedFor(const proof::Verdict &verdict,
+                           func::FuncOp program) {
+  if (!verdict.isOfOneParity)
+    return ProvedFor::AllRanks;
+  return ring::shardingOf(program).sequence.size % 2 == 0
+             ? ProvedFor::AllEvenRanks
+             : ProvedFor::AllOddRanks;
 }
 
 /// By the verdict and a look at tables; a reason where that is not enough.
@@ -21,7 +39,7 @@ proveByContract(func::FuncOp program, const proof::Verdict &verdict,
           proof::checkContract(program, verdict.contract, verdict.attentions,
                                globals, options, proved))
     return failure;
-  proved.proved = ProvedFor::AllRanks;
+  proved.proved = provedFor(verdict, program);
   return std::nullopt;
 }
 

@@ -13,12 +13,19 @@ enum class ProvedFor : uint8_t {
   /// For every number of ranks, all sizes and all tables that keep the contract
   /// (which has been checked where they are known).
   AllRanks,
+  /// For every number that is odd, or even, as that of the program.
+  AllOddRanks,
+  AllEvenRanks,
   /// For the ranks, sizes and tables that were simulated.
   TheseRanks
 };
 
-/// "for every number of ranks", "for these ranks, sizes and tables".
+/// "for every number of ranks", "for every odd number of ranks", "for every
+/// even number of ranks", "for these ranks, sizes and tables".
 llvm::StringRef proofText(ProvedFor proved);
+
+/// For what a program is proved by a verdict that is a proof.
+ProvedFor provedFor(const proof::Verdict &verdict, mlir::func::FuncOp program);
 
 struct ScheduleProof : Proof {
   ProvedFor proved = ProvedFor::TheseRanks;

@@ -102,6 +102,7 @@ bool Prover::proveAttention(const Chosen &chosen, int attention,
     if (!places.getReason())
       conditions.collect();
   }
+  verdict.isOfOneParity |= places.isOfOneParity();
   if (places.getReason()) {
     verdict.reason = places.getReason();
     return false;

@@ -20,6 +20,9 @@ struct Verdict {
   Contract contract; ///< what tables must keep
   std::vector<ProvedAttention> attentions;
   int64_t conditions = 0; ///< that were decided
+  /// Whether it is proved for odd numbers of ranks alone, or for even ones, as
+  /// that of the program.
+  bool isOfOneParity = false;
 
   bool isProved() const { return !reason; }
 };

@@ -214,7 +214,7 @@ static void weigh(AttentionInterface op, const Exchange &exchange,
   for (const Strategy *strategy : getStrategies()) {
     bool isThis = exchange.rest &&
                   exchange.rest.getParts().front().name == strategy->getName();
-    if (strategy->isOnlyPinned() && !isThis)
+    if (strategy->isOnlyPinned(layout.parts) && !isThis)
       continue;
     // With the whole sequence on each rank all of them are the same.
     bool isAlone = layout.parts == 1;

@@ -24,9 +24,9 @@ public:
     return {};
   }
 
-  /// Whether it is there for who asks for it, say to compare with: it can be
-  /// pinned, and is never chosen.
-  virtual bool isOnlyPinned() const { return false; }
+  /// Whether over so many ranks it is there for who asks for it, say to compare
+  /// with: it can be pinned, and is never chosen.
+  virtual bool isOnlyPinned(int64_t ranks) const { return false; }
 
   /// What it sends, stores and computes for an attention that it can compute.
   virtual Estimate estimate(const Workload &workload,

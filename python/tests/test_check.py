@@ -48,8 +48,10 @@ def test_key_heads_that_ranks_share(dtype):
     report = burst.check(causal, S=45, ranks=4, heads=8, key_heads=2, strategy="ulysses",
                          dtype=dtype)
     assert "dk" in report.errors
-    with pytest.raises(burst.Error, match="4 key heads among 2 ranks.*the last one of 4 ranks"):
-        burst.check(causal, S=48, ranks=8, heads=28, key_heads=4, strategy="ulysses")
+    with pytest.raises(burst.Error, match="2 query heads over 4 ranks.*the last one of 2 ranks"):
+        burst.check(causal, S=48, ranks=4, heads=2, key_heads=2, strategy="ulysses")
+    # Of seven query heads four and three.
+    burst.check(causal, S=48, ranks=8, heads=28, key_heads=4, strategy="ulysses", backward=True)
     # Room for two key heads on each of five ranks.
     burst.check(causal, S=45, ranks=5, heads=18, key_heads=9, strategy="ulysses", backward=True)
 

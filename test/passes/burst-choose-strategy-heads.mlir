@@ -28,7 +28,7 @@ shard.grid @cp(shape = 3)
 
 // CHECK-LABEL: @together
 // CHECK-NOT: ulysses
-// CHECK-COUNT-2: strategy <bi_ring_kv>
+// CHECK-COUNT-2: strategy <ring_kv>
 func.func @together(%q: !q, %k: !k) -> (!q, !q) {
   %o, %lse = burst.attention %q, %q, %q sequence <@cp, contiguous>
       : (!q, !q, !q) -> (!q, tensor<1x8x4096xf32>)

@@ -12,7 +12,7 @@
 // RUN: burst-opt %t/compute.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/grid.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/decode.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
-// RUN: sed s/4096/65536/ %t/decode.mlir | burst-opt --burst-choose-strategy | FileCheck %t/decode.mlir --check-prefix=LONG
+// RUN: sed s/4096/65536/ %t/decode.mlir | burst-opt --burst-to-ring | FileCheck %t/decode.mlir --check-prefix=LONG
 // RUN: burst-opt %t/free.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/assumed.mlir --burst-to-ring --remarks-filter=strategy -verify-diagnostics -o /dev/null
 // RUN: burst-opt %t/large.mlir --burst-expand-names --burst-derive-bounds --burst-choose-strategy --remarks-filter=strategy -verify-diagnostics -o /dev/null
@@ -92,8 +92,6 @@ func.func @plan(%q: !q, %k: !k, %v: !v, %o: !o, %l: !l) -> (!q, !k, !v) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=plan | Reason="needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1", strategy=double_ring_kv}}
   // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=plan | Reason="needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1", strategy=double_ring_q}}
   %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %l, %o
@@ -124,8 +122,6 @@ func.func @baseline(%q: !q, %k: !k, %v: !k) -> (!q, !l) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   %o, %lse = burst.attention %q, %k, %v sequence <@cp, zigzag> strategy <ring_scores>
@@ -153,8 +149,6 @@ func.func @tensors(%q: !q, %t: !t) -> !q {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -170,8 +164,6 @@ func.func @gradients(%q: !q, %l: !l, %t: !t) -> (!q, !q, !q, !t) {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   %dq, %dk, %dv, %dt = burst.attention_backward %q, %q, %q, %q, %l, %q score bias(%t : !t)
@@ -195,8 +187,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
-    // expected-remark @below {{strategy=bi_ring_kv}}
-    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{[Analysis] unsupported | Category:strategy | Function=links | Reason="shards 1 query heads over 4 ranks, of which 3 would have none", strategy=ulysses}}
@@ -219,8 +209,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
-    // expected-remark @below {{strategy=bi_ring_kv}}
-    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{none", strategy=ulysses}}
@@ -248,8 +236,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
-    // expected-remark @below {{strategy=bi_ring_kv}}
-    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %q, %q sequence <@cp, zigzag> strategy <ring_kv>
@@ -264,7 +250,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 // bytes, or of a query of 4 (64 * 2 + (64 + 2) 4).
 //
 //--- decode.mlir
-// LONG: strategy <bi_ring_q>
+// LONG: ring.merge
 shard.grid @cp(shape = 4)
 
 !q = tensor<1x4x4x64xbf16>
@@ -278,8 +264,6 @@ func.func @decode(%q: !q, %k: !k) -> !q {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
@@ -301,8 +285,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
-    // expected-remark @below {{strategy=bi_ring_kv}}
-    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
@@ -318,8 +300,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
-    // expected-remark @below {{strategy=bi_ring_kv}}
-    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     %o, %lse = burst.attention %q, %k, %k sequence <@cp, contiguous>
@@ -341,8 +321,6 @@ func.func @sizes(%q: tensor<?x?x1x4xf32>, %k: tensor<?x6x1x4xf32>) -> tensor<?x?
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -359,8 +337,6 @@ func.func @lengths(%q: tensor<1x?x1x4xf32>) -> tensor<1x?x1x4xf32> {
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -378,8 +354,6 @@ func.func @decode(%q: tensor<1x1x1x4xf32>, %k: tensor<1x?x1x4xf32>) -> tensor<1x
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -396,8 +370,6 @@ func.func @tables(%q: tensor<1x8x1x4xf32>, %ids: tensor<8xi32>) -> tensor<1x8x1x
   // expected-remark @below {{strategy=gather_q}}
   // expected-remark @below {{strategy=direct_kv}}
   // expected-remark @below {{strategy=direct_q}}
-  // expected-remark @below {{strategy=bi_ring_kv}}
-  // expected-remark @below {{strategy=bi_ring_q}}
   // expected-remark @below {{strategy=double_ring_kv}}
   // expected-remark @below {{strategy=double_ring_q}}
   // expected-remark @below {{none", strategy=ulysses}}
@@ -525,8 +497,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     // expected-remark @below {{strategy=gather_q}}
     // expected-remark @below {{strategy=direct_kv}}
     // expected-remark @below {{strategy=direct_q}}
-    // expected-remark @below {{strategy=bi_ring_kv}}
-    // expected-remark @below {{strategy=bi_ring_q}}
     // expected-remark @below {{strategy=double_ring_kv}}
     // expected-remark @below {{strategy=double_ring_q}}
     // expected-remark @below {{none", strategy=ulysses}}

@@ -22,8 +22,6 @@
 // CHECK-NEXT:  gather_q                          | 8.8 KiB | 5.0 KiB | 3.8 KiB | 13.2 KiB    | 0.0 us  | 0.0 us | 86.2 us
 // CHECK-NEXT:  ulysses on [1], ring_kv on [0]    | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
 // CHECK-NEXT:  ulysses on [1], ring_q on [0]     | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.9 KiB     | 0.0 us  | 0.0 us | 44.1 us
-// CHECK-NEXT:  ulysses on [1], bi_ring_kv on [0] | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
-// CHECK-NEXT:  ulysses on [1], bi_ring_q on [0]  | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.9 KiB     | 0.0 us  | 0.0 us | 44.1 us
 // CHECK-NEXT:  ulysses on [1], direct_kv on [0]  | 2.6 KiB | 1.0 KiB | 1.6 KiB | 4.9 KiB     | 0.0 us  | 0.0 us | 34.1 us
 // CHECK-NEXT:  ulysses on [1], direct_q on [0]   | 2.8 KiB | 1.2 KiB | 1.6 KiB | 7.1 KiB     | 0.0 us  | 0.0 us | 44.1 us
 // CHECK-NEXT:  ulysses on [1], all_gather on [0] | 2.6 KiB | 1.0 KiB | 1.6 KiB | 5.8 KiB     | 0.0 us  | 0.0 us | 34.1 us

@@ -19,11 +19,9 @@
 // STRATEGIES-NEXT:  strategy   | sent  | peak memory | compute | hidden | exposed
 // STRATEGIES-NEXT:  ring_kv    | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
 // STRATEGIES-NEXT:  ring_q     | 240 B | 672 B       | 0.0 us  | 0.0 us | 40.0 us
-// STRATEGIES-NEXT:* bi_ring_kv | 192 B | 416 B       | 0.0 us  | 0.0 us | 10.0 us
-// STRATEGIES-NEXT:  bi_ring_q  | 240 B | 1.3 KiB     | 0.0 us  | 0.0 us | 20.0 us
 // STRATEGIES-NEXT:  direct_kv  | 192 B | 416 B       | 0.0 us  | 0.0 us | 20.0 us
 // STRATEGIES-NEXT:  direct_q   | 240 B | 576 B       | 0.0 us  | 0.0 us | 40.0 us
-// STRATEGIES-NEXT:  all_gather | 192 B | 528 B       | 0.0 us  | 0.0 us | 11.0 us
+// STRATEGIES-NEXT:* all_gather | 192 B | 528 B       | 0.0 us  | 0.0 us | 11.0 us
 // STRATEGIES-NEXT:  gather_q   | 240 B | 832 B       | 0.0 us  | 0.0 us | 31.0 us
 // STRATEGIES-NEXT:x double_ring_kv; double_ring_q: needs a sequence over two axes, as in `sequence <@grid[0, 1], zigzag>`, not 1
 // STRATEGIES-NEXT:x ulysses: shards 1 query heads over 3 ranks, of which 2 would have none

@@ -36,6 +36,12 @@ public:
            std::to_string(axes.size());
   }
 
+  /// Of fewer ranks a bidirectional one is not proved for every number of them,
+  /// so that lengths that are open would be simulated as they come.
+  bool isOnlyPinned(int64_t ranks) const override {
+    return kind.isBidirectional && ranks < 6;
+  }
+
   Estimate estimate(const Workload &workload,
                     const Hardware &hardware) const override {
     Cargo cargo = cargoOf(workload, kind.movesKeys);

@@ -214,7 +214,7 @@ static bool leavesGradients(AttentionBackwardOp op) {
 namespace {
 struct StoredScores final : Strategy {
   StringRef getName() const override { return "ring_scores"; }
-  bool isOnlyPinned() const override { return true; }
+  bool isOnlyPinned(int64_t ranks) const override { return true; }
   std::string whyNot(AttentionInterface op,
                      SequenceAttr sequence) const override {
     auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());

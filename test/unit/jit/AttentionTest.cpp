@@ -273,6 +273,15 @@ TEST(Attention, unevenHeads) {
     expectRuns(attention);
     expectBackwardRuns(attention, 0, 0, {"ulysses", "ulysses"});
   }
+  // Two ranks for each of two key heads, and one is left.
+  const burst_axis five = {5, "zigzag", nullptr};
+  attention = ofEightHeads(five);
+  attention.key_heads = 2;
+  for (const char *strategy : {"ulysses", "ulysses in 2 chunks"}) {
+    attention.strategy = strategy;
+    expectRuns(attention);
+    expectBackwardRuns(attention, 0, 0, {strategy, "ulysses"});
+  }
 }
 
 TEST(Attention, moreGradients) {
