@@ -688,7 +688,7 @@ TEST(CostTest, StoredScoresTakeTwoRounds) {
   EXPECT_EQ(stored.bytes, ring.bytes);
   EXPECT_NEAR(stored.compute, ring.compute, ring.compute * 1e-9);
   EXPECT_NEAR(stored.exposed, ring.exposed + 3 * boundByLinks().latency, 1e-9);
-  EXPECT_TRUE(lookupStrategy("ring_scores")->isOnlyPinned());
+  EXPECT_TRUE(lookupStrategy("ring_scores")->isOnlyPinned(8));
 }
 
 TEST(CostTest, GradientsOfStoredScoresTakeThreeRounds) {
