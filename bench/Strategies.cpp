@@ -176,8 +176,9 @@ void burst::bench::measureStrategies(Table &table, const Device &device,
                                    {"double_ring_q", 2},
                                    {"ulysses on [1], ring_kv on [0]", 2},
                                    {"ulysses on [1], all_gather on [0]", 2}};
-  const PinnedStrategy decode[] = {
-      {"gather_q"}, {"ring_kv"}, {"ring_q"}, {"direct_q"}, {"all_gather"}};
+  const PinnedStrategy uneven[] = {{"ulysses"}, {"ring_kv"}};
+  const PinnedStrategy decode[] = {{"gather_q"},  {"ring_kv"},  {"ring_q"},
+                                   {"bi_ring_q"}, {"direct_q"}, {"all_gather"}};
 
   // Small, `ulysses` has fewer heads than ranks, and is refused.
   Problem problem{"f32", false, Mask::Causal, options.quick ? 256 : 16384,
@@ -190,6 +191,18 @@ void burst::bench::measureStrategies(Table &table, const Device &device,
             {"strategies", problem, /*ranks=*/8, /*bar=*/1.05, options.repeat,
              /*warm=*/options.quick},
             causal, device, target, options.only);
+  }
+
+  // Two ranks have four and three query heads of a key head.
+  Problem seven = problem;
+  seven.heads = 28;
+  seven.keyHeads = 4;
+  for (bool isBackward : {false, true}) {
+    seven.isBackward = isBackward;
+    measure(table,
+            {"strategies uneven", seven, /*ranks=*/8, /*bar=*/0, options.repeat,
+             /*warm=*/options.quick},
+            uneven, device, target, options.only);
   }
 
   problem.isBackward = false;

@@ -357,8 +357,10 @@ Estimate burst::estimateExchange(const Workload &inside,
   // Buffers of two chunks, of which one is attended.
   auto count = static_cast<double>(chunks.count);
   double held = chunks.count == 1 ? 1 : 2 / count;
-  result.buffers =
-      ofQueries * held + ofAllKeys * (chunks.haveOwnKeys ? held : 1);
+  // Of a key head that ranks share, each of these gives a part.
+  double parts = sharesHeads ? static_cast<double>(keysOfAll) / ranks : 1;
+  result.buffers = ofQueries * held + keys * (keysIn + keysOut * parts) *
+                                          (chunks.haveOwnKeys ? held : 1);
   // What comes back is added first; in between sums are made where they are
   // sent from, which the strategy there counts in another type.
   if (sharesHeads && element == state)
