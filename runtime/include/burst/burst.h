@@ -823,8 +823,8 @@ typedef enum burst_proof {
   BURST_PROOF_THESE_RANKS = 1,
   /* For every number of ranks, all sizes and all tables; of rings in both
      directions for every number that is odd, or even, as that of the program.
-     Of sizes and tables that are open burst_program_prove looks at what the mask needs, and runs no
-     rank. */
+     Of sizes and tables that are open burst_program_prove looks at what the
+     mask needs, and runs no rank. */
   BURST_PROOF_ALL_RANKS = 2
 } burst_proof;
 
