@@ -43,6 +43,10 @@ static LogicalResult verifyAllToAll(TransferOpInterface op) {
                             "got: ")
              << type;
     int64_t heads = type.getDimSize(headsDimOf(type));
+    if (op.getRoute() == Route::ToHeads && !ShapedType::isDynamic(heads) &&
+        heads % groups != 0)
+      return op.emitOpError("has heads in groups that divide them, got: ")
+             << heads << " heads in " << groups << " groups";
     if (dim == headsDimOf(type))
       return op.emitOpError("shards heads in place of another dimension, got: ")
              << dim << " of " << type << ", that of the heads";

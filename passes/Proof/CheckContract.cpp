@@ -352,7 +352,10 @@ Checker::check(ArrayRef<ProvedAttention> attentions) {
       AttendInputs inputs;
       if (Failure failure = describe(op, inputs))
         return failure;
-      if (Failure failure = checkRoom(inputs, attention.heads))
+      // Attends of one attention may have room for other numbers.
+      ExchangedHeads queries = attention.heads;
+      queries.ofRank = inputs.query->shape[2];
+      if (Failure failure = checkRoom(inputs, queries))
         return failure;
       // Without a mask the conditions are of all pairs.
       Value pairs = op.getMask().empty() ? Value() : op.getPairs();

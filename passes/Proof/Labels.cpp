@@ -135,6 +135,10 @@ int64_t Labels::groupsOf(int number) const {
   return headGroups[chunkOf(number).argument];
 }
 
+bool Labels::haveSameHeads(int x, int y) const {
+  return headsOfArgument(x) == headsOfArgument(y) && groupsOf(x) == groupsOf(y);
+}
+
 ExchangedHeads Labels::exchangedHeads(int argument, Value shard) const {
   return {headsOfArgument(argument), headsOf(shard), groupsOf(argument)};
 }
@@ -144,7 +148,7 @@ bool Labels::isOfChunk(const Label &query, const Label &other,
                        bool isOfKeys) const {
   if (!isOfKeys)
     return areOfOneChunk(query.tensor, other.tensor) &&
-           headsOfArgument(query.tensor) == headsOfArgument(other.tensor);
+           haveSameHeads(query.tensor, other.tensor);
   return mayMeetKeys(
       query.tensor, headsOfArgument(chunkOf(query.tensor).argument),
       other.tensor, headsOfArgument(chunkOf(other.tensor).argument));
@@ -782,8 +786,7 @@ void Labels::visit(const Delta &delta, Operation *op) {
   }
   for (int rows : {out.tensor, lseGrad.tensor})
     fits &= rows == -1 || (areOfOneChunk(rows, outGrad.tensor) &&
-                           (rows < 0 || headsOfArgument(rows) ==
-                                            headsOfArgument(outGrad.tensor)));
+                           (rows < 0 || haveSameHeads(rows, outGrad.tensor)));
   if (!fits)
     return fail(op, "takes rows that are no shards of arguments, or that are "
                     "laid out in different ways");
@@ -881,7 +884,8 @@ bool Labels::mayAddHeads(const Rounded &rounded, const Label &label) const {
   auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
                     : ring::TransferOpInterface();
   return start && start.getRoute() == ring::Route::ToSequence && !label.table &&
-         headsOf(ring::behindAllToAll(rounded.gradient)) == 1 && heads > 0 &&
+         headsOf(ring::behindAllToAll(rounded.gradient)) == 1 &&
+         heads == groupsOf(whatIsMade(label.tensor).first) &&
          parts == heads * (static_cast<int64_t>(start.getMembers()) / heads) &&
          heads == headsOfArgument(whatIsMade(label.tensor).first);
 }

@@ -91,6 +91,8 @@ public:
   /// How many heads an argument has, or a chunk of it.
   int64_t headsOfArgument(int number) const;
   int64_t groupsOf(int number) const;
+  /// Whether of two arguments ranks have the same heads.
+  bool haveSameHeads(int x, int y) const;
   /// The heads of an argument, of which `shard` is a rank's.
   ExchangedHeads exchangedHeads(int argument, mlir::Value shard) const;
 

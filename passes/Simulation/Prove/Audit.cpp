@@ -273,7 +273,7 @@ std::string Auditor::checkExchange(const Transfer &transfer,
   if (toHeads != isArgument || (!isResult(made) && made != Made::Gradient))
     return "exchanges what is neither an argument nor a result of an attention";
   int number = isArgument ? tensor.argument : whatIsMade(tensor.argument).first;
-  int64_t groups = number < 0 ? 1 : headGroups[chunkOf(number).argument];
+  int64_t groups = groupsOf(number);
   if (static_cast<int64_t>(start.getGroups()) != groups)
     return format("exchanges heads in {0} groups that came in {1}",
                   start.getGroups(), groups);
@@ -433,9 +433,6 @@ int64_t Auditor::headsOfArgument(int number) {
 std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
                                 StringRef what, bool isOfKeys) {
   HeadChunk own = chunkOf(query.argument), met = chunkOf(other.argument);
-  auto groups = [&](const HeadChunk &of) {
-    return of.argument < 0 ? 1 : headGroups[of.argument];
-  };
   bool fits = isOfKeys
                   ? mayMeetKeys(query.argument, headsOfArgument(own.argument),
                                 other.argument, headsOfArgument(met.argument))
@@ -444,14 +441,19 @@ std::string Auditor::checkChunk(const Tensor &query, const Tensor &other,
   int64_t heads = headsOfArgument(query.argument),
           others = headsOfArgument(other.argument);
   if (fits && heads != 0 &&
-      !(isOfKeys ? doHeadsMeet({heads, query.shape[2], groups(own)},
-                               {others, other.shape[2], groups(met)},
-                               sharding.exchanged.size)
-                 : heads == others))
+      !(isOfKeys
+            ? doHeadsMeet({heads, query.shape[2], groupsOf(query.argument)},
+                          {others, other.shape[2], groupsOf(other.argument)},
+                          sharding.exchanged.size)
+            : heads == others))
     return format("takes {0} of {1} heads for queries of {2}, of which a rank "
                   "has {3} and {4}",
                   what, others, heads, other.shape[other.headsDim()],
                   query.shape[2]);
+  if (fits && !isOfKeys && !haveSameHeads(query.argument, other.argument))
+    return format("takes {0} with heads in {1} groups for queries with heads "
+                  "in {2}",
+                  what, groupsOf(other.argument), groupsOf(query.argument));
   if (fits)
     return "";
   return format("takes {0} of chunk {1} of {2} of the heads for queries of "

@@ -68,11 +68,10 @@ bool Auditor::delta(Type element, const TensorRef &out,
   else if (!areOfOneChunk(outGrad->argument, out->argument) ||
            (lseGrad && !areOfOneChunk(outGrad->argument, lseGrad->argument)))
     message = "takes rows of different chunks of heads";
-  else if ((out->argument >= 0 && headsOfArgument(out->argument) !=
-                                      headsOfArgument(outGrad->argument)) ||
-           (lseGrad && headsOfArgument(lseGrad->argument) !=
-                           headsOfArgument(outGrad->argument)))
-    message = "takes rows of different numbers of heads";
+  else if ((out->argument >= 0 &&
+            !haveSameHeads(out->argument, outGrad->argument)) ||
+           (lseGrad && !haveSameHeads(lseGrad->argument, outGrad->argument)))
+    message = "takes rows of different numbers of heads, or in other groups";
   else if (out->sharding != outGrad->sharding)
     message =
         format("takes out that is laid out as {0} with a gradient that is "
@@ -510,6 +509,12 @@ bool Auditor::addHeads(Type element, int64_t heads, const TensorRef &gradient,
     message = format("adds parts for {0} heads, of the gradient by {1}, which "
                      "has {2}",
                      heads, describe(part->by()), headsBehind(*part));
+    return false;
+  }
+  if (part->argument < -1 &&
+      groupsOf(whatIsMade(part->argument).first) != heads) {
+    message = format("adds heads of {0} groups to {1}",
+                     groupsOf(whatIsMade(part->argument).first), heads);
     return false;
   }
   return Bookkeeper::round(element, heads, gradient, result, message);

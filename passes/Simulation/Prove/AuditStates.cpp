@@ -123,8 +123,7 @@ std::string Auditor::checkOffsets(const AttendInputs &inputs) {
   if (number < 0 || !hasExchanges())
     return "";
   return classifier.checkRoom(
-      inputs,
-      {headsOfArgument(number), query[2], headGroups[chunkOf(number).argument]},
+      inputs, {headsOfArgument(number), query[2], groupsOf(number)},
       sharding.exchanged.size, sharding.headPartOf(inputs.rank));
 }
 

@@ -230,6 +230,14 @@ private:
   std::string checkExchanged(int64_t rank, unsigned index, TensorRef &result);
   int64_t headsBehind(const Gradient &gradient);
   int64_t headsOfArgument(int number);
+  int64_t groupsOf(int number) const {
+    return number < 0 ? 1 : headGroups[chunkOf(number).argument];
+  }
+  /// Whether of two arguments ranks have the same heads.
+  bool haveSameHeads(int x, int y) {
+    return headsOfArgument(x) == headsOfArgument(y) &&
+           groupsOf(x) == groupsOf(y);
+  }
   std::string checkExchange(const Transfer &transfer,
                             const Tensor &tensor) const;
   std::string checkChunk(const Tensor &query, const Tensor &other,

@@ -503,7 +503,7 @@ func.func @start_c6(%q: tensor<1x128x6x64xf32>, %n: index) {
 shard.grid @cp(shape = 4)
 
 func.func @start_c6(%q: tensor<1x128x6x64xf32>, %n: index) {
-  // expected-error @below {{receives tensors of the kind it sends, got: 'tensor<1x512x2x64xf32>' for 'tensor<1x128x6x64xf32>'}}
+  // expected-error @below {{has heads in groups that divide them, got: 6 heads in 4 groups}}
   %t = ring.start %q dims [1] of <zigzag over 4>[%n] extent %n all_to_all heads over 4 groups 4 channel <@cp, 0>
       : (tensor<1x128x6x64xf32>) -> !ring.token<tensor<1x512x2x64xf32>>
   return

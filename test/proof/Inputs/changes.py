@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Changes programs in ways that a proof of their text has to see.
 
-changes.py FOLDER BURST_OPT... lowers a ring and a double ring, changes them one
-way after the other, and expects each to be refused, with a reason.
+changes.py FOLDER BURST_OPT... lowers a ring, a double ring, and heads that are
+exchanged, changes them one way after the other, and expects each to be refused,
+with a reason.
 """
 
 import pathlib
@@ -21,6 +22,23 @@ func.func @step(%q: !q, %k: !q, %v: !q) -> !q {{
 }}
 """
 
+HEADS = """
+shard.grid @g(shape = {grid})
+!q = tensor<1x32x{heads}x16xf32>
+!k = tensor<1x32x{keys}x16xf32>
+!l = tensor<1x{heads}x32xf32>
+func.func @step(%q: !q, %k: !k, %v: !k, %do: !q) -> (!q, !q, !k, !k) {{
+  %o, %lse = burst.attention %q, %k, %v sequence <@g, contiguous> strategy <{strategy}>
+      : (!q, !k, !k) -> (!q, !l)
+  %dq, %dk, %dv = burst.attention_backward %q, %k, %v, %o, %lse, %do
+      sequence <@g, contiguous> strategy <{strategy}> : (!q, !k, !k, !q, !l, !q) -> (!q, !k, !k)
+  return %o, %dq, %dk, %dv : !q, !q, !k, !k
+}}
+"""
+
+# The backward pass is not that of the forward pass beside it.
+APART = HEADS.replace("%do: !q)", "%do: !q, %x: !q, %y: !l)").replace("%o, %lse, %do", "%x, %y, %do")
+
 TENSOR = "tensor<2x4x4x16xf32>"
 MOVED = f"({TENSOR}) -> !ring.token<{TENSOR}>"
 SENT = "dims [1] of <contiguous over 3>"
@@ -31,11 +49,11 @@ def run(arguments, text):
     return done.returncode, done.stdout, done.stderr
 
 
-def lower(burst_opt, **what):
+def lower(burst_opt, program=ATTENTION, proved="for every number of ranks", **what):
     options = ["--burst-to-ring=overlap=false", "--remarks-filter=ring-verify"]
-    code, text, errors = run([*burst_opt, *options], ATTENTION.format(**what))
+    code, text, errors = run([*burst_opt, *options], program.format(**what))
     assert code == 0, errors
-    assert "for every number of ranks" in errors, errors
+    assert proved in errors, errors
     return text
 
 
@@ -99,7 +117,50 @@ def held():
     return lines.replace("\n    %e2", last + "\n    %e2", 1)
 
 
+def add_heads(text):
+    """Two ranks with a head each add theirs, as if they shared one."""
+    shard = r"tensor<1x\dx3x16xf32>"
+    return change(
+        text,
+        (rf"(start %dk, %dv .*)x3x16xf32>, (tensor<1x\dx)3x16xf32>>",
+         r"\1x6x16xf32>, \g<2>6x16xf32>>"),
+        (rf"^    (%\d+):2 = ring\.wait (.*)(tensor<1x\dx)3x16xf32>, {shard}>$",
+         r"""    \1:2 = ring.wait \2\g<3>6x16xf32>, \g<3>6x16xf32>>
+    %addedK = ring.round \1#0 : \g<3>6x16xf32> -> \g<3>3x16xf32>
+    %addedV = ring.round \1#1 : \g<3>6x16xf32> -> \g<3>3x16xf32>"""),
+        (r"^    return (%\d+), (%\d+), %\d+#0, %\d+#1 :", r"    return \1, \2, %addedK, %addedV :"),
+    )
+
+
+def with_room(text):
+    """The forward pass has room for five of each four query heads, and counts them so."""
+    return change(
+        text,
+        (r"^    %out, %lse = ring\.attend %\d+ at ",
+         """    %c5 = arith.constant 5 : index
+    %c40 = arith.constant 40 : index
+    %begun = ring.start %arg0 dims [1] of <contiguous over 8>[%proc_linear_idx] extent %c32
+        all_to_all heads over 8 groups 4 channel <@g[0], 2>
+        : (tensor<1x4x28x16xf32>) -> !ring.token<tensor<1x32x5x16xf32>>
+    %five = ring.wait %begun : !ring.token<tensor<1x32x5x16xf32>>
+    %first = arith.muli %proc_linear_idx, %c5 : index
+    %out, %lse = ring.attend %five at """),
+        (r"first last offsets \(%c0 of %c1, %\d+ of %c32\)",
+         "first last offsets (%c0 of %c1, %first of %c40)"),
+        (r": \(tensor<1x32x4x16xf32>, (tensor<1x32x1x16xf32>, tensor<1x32x1x16xf32>)\) -> "
+         r"\(tensor<1x32x4x16xf32>, tensor<1x4x32xf32>\)",
+         r": (tensor<1x32x5x16xf32>, \1) -> (tensor<1x32x5x16xf32>, tensor<1x5x32xf32>)"),
+        (r"(start %out .*) : \(tensor<1x32x4x16xf32>\)", r"\1 : (tensor<1x32x5x16xf32>)"),
+    )
+
+
 def main(folder, *burst_opt):
+    heads = lower(burst_opt, HEADS, grid="8", heads=28, keys=4, strategy="ulysses")
+    beside = lower(burst_opt, HEADS, "for these ranks", grid="2x8", heads=28, keys=4,
+                   strategy="ulysses on [1], ring_kv on [0]")
+    apart = lower(burst_opt, APART, grid="8", heads=28, keys=4, strategy="ulysses")
+    own = lower(burst_opt, HEADS, grid="8", heads=3, keys=3, strategy="ulysses")
+    shared = (r"(start %arg3 .*) groups 4", r"\1")
     ring = lower(burst_opt, grid="5", rows=20, left=0, right=7, strategy="ring_kv")
     short = lower(burst_opt, grid="3", rows=12, left=3, right=0, strategy="ring_kv")
     nest = lower(burst_opt, grid="3x4", rows=48, left=9, right=0, strategy="double_ring_kv")
@@ -112,6 +173,11 @@ def main(folder, *burst_opt):
     given = fault.format("%a: index", " -> index", "%x : index")
     nothing = fault.format("%a: index", "", "")
     changes = {
+        # Rows meet the queries of the same heads.
+        "heads of rows": change(heads, shared),
+        "heads of rows beside a ring": change(beside, shared),
+        "added heads": add_heads(own),
+        "room": with_room(apart),
         # Of a direction that nobody reads, tables may be of the other one.
         "direction": change(
             ring,
@@ -164,6 +230,10 @@ def main(folder, *burst_opt):
         ),
     }
     reasons = {
+        "heads of rows": "takes outGrad with heads in 1 groups for queries with heads in 4",
+        "heads of rows beside a ring": "takes outGrad with heads in 1 groups",
+        "added heads": "adds heads of 1 groups to 3",
+        "room": "may attend heads .* a rank only has room for",
         "direction": "which was not received",
         "wrap": "which no attend has computed|which was not received",
         "fault in a loop": "divides 5 by 0",
