@@ -39,7 +39,9 @@ struct DividedHeads {
 
   int64_t ranksOfGroup() const { return members / groups; }
   /// Whether the ranks of a group share its only key head.
-  bool areShared() const { return groups == keys && ranksOfGroup() > 1; }
+  bool areShared() const {
+    return groups == keys && queries > keys && ranksOfGroup() > 1;
+  }
   /// Whether each rank has as many heads as the others.
   bool areEven() const {
     return query * members == queries &&
