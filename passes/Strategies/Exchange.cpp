@@ -40,9 +40,12 @@ static int64_t headsOf(Value tensor) {
 }
 
 DividedHeads burst::divideHeads(AttentionInterface op, int64_t members) {
+  // That parts divide them is for burst-partition to ask.
   int64_t parts = numParts(op, op.getHeadsAttr());
-  return divideHeads(headsOf(op.getQuery()) / parts,
-                     headsOf(op.getKey()) / parts, members);
+  auto ofPart = [&](Value tensor) {
+    return (headsOf(tensor) + parts - 1) / parts;
+  };
+  return divideHeads(ofPart(op.getQuery()), ofPart(op.getKey()), members);
 }
 
 DividedHeads burst::divideHeads(int64_t queryHeads, int64_t keyHeads,

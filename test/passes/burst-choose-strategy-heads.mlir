@@ -36,3 +36,19 @@ func.func @together(%q: !q, %k: !k) -> (!q, !q) {
       : (!q, !k, !k) -> (!q, tensor<1x8x4096xf32>)
   return %o, %x : !q, !q
 }
+
+// -----
+
+// That the clause does not divide its heads burst-partition says.
+
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x4x16xf32>
+!k = tensor<1x48x1x16xf32>
+
+// CHECK-LABEL: @few
+// CHECK: strategy <
+func.func @few(%q: !q, %k: !k) -> !q {
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh[1], zigzag> heads <@mesh[0]>
+      : (!q, !k, !k) -> (!q, tensor<1x4x48xf32>)
+  return %o : !q
+}

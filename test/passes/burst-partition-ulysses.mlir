@@ -335,3 +335,17 @@ func.func @twice(%q: !q) -> (!q, !q) {
       strategy <ulysses> : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
   return %o, %o : !q, !q
 }
+
+// -----
+
+// Fewer key heads than the ranks of the clause, whatever exchanges the others.
+shard.grid @mesh(shape = 2x2)
+!q = tensor<1x48x4x16xf32>
+!k = tensor<1x48x1x16xf32>
+
+func.func @refused(%q: !q, %k: !k) -> !q {
+  // expected-error @below {{shards 1 key heads over 2 ranks of #burst.axes<@mesh[0]>, which does not divide them; give each rank a key head by repeating each 2 times}}
+  %o, %lse = burst.attention %q, %k, %k sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ulysses in 2 chunks>
+      : (!q, !k, !k) -> (!q, tensor<1x4x48xf32>)
+  return %o : !q
+}
