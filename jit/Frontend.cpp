@@ -131,7 +131,7 @@ static LogicalResult proveProgram(func::FuncOp program,
   proof::Verdict verdict = proof::proveForAll(program, allowed);
   if (!isStatic(program)) {
     if (verdict.isProved())
-      compiled.proved = ProvedFor::AllRanks;
+      compiled.proved = provedFor(verdict, program);
     else
       compiled.reason = verdict.reason->text;
     return success();

@@ -281,9 +281,17 @@ burst_proof jit::proofOf(const burst_program *program) {
   auto found = registry().programs.find(program);
   if (found == registry().programs.end() || !found->second->proved)
     return BURST_PROOF_NONE;
-  return *found->second->proved == ProvedFor::AllRanks
-             ? BURST_PROOF_ALL_RANKS
-             : BURST_PROOF_THESE_RANKS;
+  switch (*found->second->proved) {
+  case ProvedFor::AllRanks:
+    return BURST_PROOF_ALL_RANKS;
+  case ProvedFor::AllOddRanks:
+    return BURST_PROOF_ALL_ODD_RANKS;
+  case ProvedFor::AllEvenRanks:
+    return BURST_PROOF_ALL_EVEN_RANKS;
+  case ProvedFor::TheseRanks:
+    return BURST_PROOF_THESE_RANKS;
+  }
+  llvm_unreachable("unknown proof");
 }
 
 burst_error *jit::prove(burst_program *program,

@@ -47,7 +47,8 @@ Tiles TileCounter::count(const AttendInputs &inputs, const Segment &queries,
 PairClass TileCounter::classify(const AttendInputs &inputs, Range queries,
                                 Range keys) {
   ++numAsked;
-  return classifier.classify(inputs, queries.hull(), keys.hull());
+  return classifier.classify(inputs, headsOf(inputs), queries.hull(),
+                             keys.hull());
 }
 
 /// The pairs that a mask keeps of a box, of which it keeps some: of the
@@ -118,9 +119,9 @@ static double sizeOf(const Tensor *tensor) {
   return tensor ? static_cast<double>(tensor->bytes()) : 0;
 }
 
-/// Heads of queries in all batches.
-static double headsOf(const Tensor &query) {
-  return static_cast<double>(query.shape[0] * query.shape[2]);
+double KernelCosts::headsOf(const AttendInputs &inputs) {
+  return static_cast<double>(inputs.query->shape[0] *
+                             counter.headsOf(inputs).count());
 }
 
 /// Adds the pairs of segments that are computed of a slice.
@@ -156,7 +157,7 @@ void KernelCosts::addPairs(const AttendInputs &inputs, size_t slice,
 double KernelCosts::keptPairs(const AttendInputs &inputs, int64_t owner) {
   AttendWork work;
   addPairs(inputs, /*slice=*/0, owner, work);
-  return work.tiles.kept * headsOf(*inputs.query);
+  return work.tiles.kept * headsOf(inputs);
 }
 
 AttendWork KernelCosts::workOf(const Attend &attend) {
@@ -170,7 +171,7 @@ AttendWork KernelCosts::workOf(const Attend &attend) {
   if (work.tiles.computed() == 0)
     return work;
   const Tensor &query = *attend.query;
-  work.heads = headsOf(query);
+  work.heads = headsOf(attend);
   // Products with keys and with values.
   work.operations =
       2 * static_cast<double>(query.shape[3] + attend.state.o->shape[3]);
@@ -185,7 +186,7 @@ AttendWork KernelCosts::workOf(const AttendGrad &attend) {
   if (work.tiles.computed() == 0)
     return work;
   const Tensor &query = *attend.query, &value = *attend.slice.value;
-  work.heads = headsOf(query);
+  work.heads = headsOf(attend);
   // Scores, dq and dk are products over the dimension of queries, and
   // gradients of weights and dv over that of values.
   work.operations =

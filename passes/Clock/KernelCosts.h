@@ -29,8 +29,12 @@ class TileCounter {
 public:
   explicit TileCounter(double tile) : tile(tile) {}
 
+  /// In each of the heads that the rank attends.
   Tiles count(const AttendInputs &inputs, const Segment &queries,
               const Segment &keys);
+  HeadRange headsOf(const AttendInputs &inputs) {
+    return classifier.attendedHeads(inputs);
+  }
 
 private:
   /// Some positions of a segment, by their numbers in it.
@@ -109,6 +113,8 @@ public:
 private:
   void addPairs(const AttendInputs &inputs, size_t slice, int64_t owner,
                 AttendWork &work);
+  /// Heads of queries that a rank attends, in all batches.
+  double headsOf(const AttendInputs &inputs);
   /// Of the kernels, remembered: it is looked up by names.
   double rate(mlir::Type element, int64_t headDim, Products products) const;
 

@@ -111,11 +111,13 @@ class Compiled(Program):
 
     @property
     def proved(self) -> str | None:
-        """For what the schedule was proved: "for every number of ranks" (of rings in both
-        directions every odd one, or every even one) or "for these ranks, sizes and tables";
-        None where sizes or tables are open, and it was not proved for all of them."""
+        """For what the schedule was proved: "for every number of ranks", of rings in both
+        directions "for every odd number of ranks" or "for every even number of ranks", or
+        "for these ranks, sizes and tables"; None where sizes or tables are open, and it was
+        not proved for all of them."""
         found: int = _c.library.burst_program_proof(self.handle)
-        words = (None, "for these ranks, sizes and tables", "for every number of ranks")
+        words = (None, "for these ranks, sizes and tables", "for every number of ranks",
+                 "for every odd number of ranks", "for every even number of ranks")
         return words[found]
 
     def save(self, path: str | os.PathLike[str]) -> None:

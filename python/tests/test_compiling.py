@@ -213,9 +213,11 @@ def test_results_that_cannot_be_written():
 
 
 def test_what_is_proved():
-    def proved(ranks):
-        return burst.compile(*SHAPES, mask=lambda b, h, i, j: i >= j,
+    def proved(ranks, strategy="auto"):
+        return burst.compile(*SHAPES, mask=lambda b, h, i, j: i >= j, strategy=strategy,
                              sequence=burst.Sequence(ranks=ranks)).proved
+    assert proved(7, "bi_ring_kv") == "for every odd number of ranks"
+    assert proved(8, "bi_ring_q") == "for every even number of ranks"
     assert proved(3) == "for every number of ranks"
     # Of two ranks the program does not tell the one ahead from the one behind.
     assert proved(2) == "for these ranks, sizes and tables"

@@ -92,7 +92,7 @@ PairClass Classifier::classify(const AttendInputs &inputs, int64_t queryOwner,
   int64_t shift = 2 * (a * entry.numB + b);
   if ((known >> shift & 3) == 0) {
     PairClass found = compute(
-        entry, inputs,
+        entry, inputs, {0, inputs.numHeads},
         inputs.queryLayout.getValue().segment(queryOwner, a,
                                               inputs.queryExtent),
         inputs.keyLayout.getValue().segment(owner, b, inputs.keyExtent));
@@ -120,12 +120,12 @@ PairMask Classifier::needed(const AttendInputs &inputs, int64_t queryOwner,
 }
 
 /// What bounds are asked of two segments.
-static std::array<Scalar, 10> boxOf(const AttendInputs &inputs,
+static std::array<Scalar, 10> boxOf(const AttendInputs &inputs, HeadRange heads,
                                     const Segment &q, const Segment &k) {
   int64_t box[] = {0,
                    std::max<int64_t>(inputs.numBatches, 1),
-                   0,
-                   inputs.numHeads,
+                   heads.begin,
+                   heads.end,
                    q.begin,
                    q.end(),
                    k.begin,
@@ -146,7 +146,8 @@ static PairClass classOf(Scalar any, Scalar all) {
 }
 
 PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
-                              const Segment &q, const Segment &k) {
+                              HeadRange heads, const Segment &q,
+                              const Segment &k) {
   if (q.count == 0 || k.count == 0)
     return PairClass::Empty;
   if (inputs.mask->empty())
@@ -156,9 +157,27 @@ PairClass Classifier::compute(Entry &entry, const AttendInputs &inputs,
   std::optional<RegionEvaluator> &bounds = entry.bounds;
   if (!bounds)
     bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
-  if (!bounds || !bounds->evaluate(boxOf(inputs, q, k)))
+  if (!bounds || !bounds->evaluate(boxOf(inputs, heads, q, k)))
     return PairClass::Partial;
   return classOf(bounds->result(0), bounds->result(1));
+}
+
+HeadRange Classifier::attendedHeads(const AttendInputs &inputs) {
+  HeadRange own{inputs.firstHead, inputs.firstHead + inputs.query->shape[2]};
+  Entry &entry = entryOf(inputs);
+  auto [known, isNew] = entry.attended.try_emplace(own.begin, own);
+  if (!isNew)
+    return known->second;
+  auto mayAttend = [&](int64_t head) {
+    return compute(entry, inputs, {head, head + 1}, {0, inputs.queryExtent},
+                   {0, inputs.keyExtent}) != PairClass::Empty;
+  };
+  HeadRange &attended = known->second;
+  while (attended.begin < attended.end && !mayAttend(attended.begin))
+    ++attended.begin;
+  while (attended.begin < attended.end && !mayAttend(attended.end - 1))
+    --attended.end;
+  return attended;
 }
 
 std::string Classifier::checkRoom(const AttendInputs &inputs,
@@ -175,9 +194,8 @@ std::string Classifier::checkRoom(const AttendInputs &inputs,
     std::optional<RegionEvaluator> &bounds = entryOf(inputs).bounds;
     if (!bounds)
       bounds = RegionEvaluator::create(*inputs.bounds, inputs.maskCaptures);
-    std::array<Scalar, 10> box = boxOf(inputs, Segment(), Segment());
-    box[2].i = first;
-    box[3].i = end;
+    std::array<Scalar, 10> box =
+        boxOf(inputs, {first, end}, Segment(), Segment());
     box[4].i = box[6].i = 0;
     box[5].i = inputs.queryExtent;
     box[7].i = inputs.keyExtent;
@@ -212,7 +230,8 @@ void Classifier::classifyRow(const AttendInputs &inputs, int64_t queryOwner) {
   auto count = static_cast<int64_t>(entry.keys.size());
   std::vector<Scalar> any(count), all(count);
   for (auto [a, q] : llvm::enumerate(queries)) {
-    std::array<Scalar, 10> box = boxOf(inputs, q, entry.keys.front());
+    std::array<Scalar, 10> box =
+        boxOf(inputs, {0, inputs.numHeads}, q, entry.keys.front());
     SmallVector<ArrayRef<Scalar>, 10> columns(box.begin(), box.end());
     columns[6] = entry.keyBegins;
     columns[7] = entry.keyEnds;

@@ -37,6 +37,13 @@ public:
 /// What the mask says of a pair of segments.
 enum class PairClass : uint8_t { Empty, Partial, Full };
 
+/// Query heads that follow one another, by the numbers that masks see.
+struct HeadRange {
+  int64_t begin, end;
+
+  int64_t count() const { return end - begin; }
+};
+
 /// Asks the bounds of attends about pairs of segments, and remembers.
 class Classifier {
 public:
@@ -51,11 +58,15 @@ public:
   PairClass classify(const AttendInputs &inputs, int64_t queryOwner,
                      int64_t owner, int64_t a, int64_t b);
 
-  /// The class of any queries and keys, which is not remembered.
-  PairClass classify(const AttendInputs &inputs, const Segment &queries,
-                     const Segment &keys) {
-    return compute(entryOf(inputs), inputs, queries, keys);
+  /// The class of any queries and keys in some heads, which is not remembered.
+  PairClass classify(const AttendInputs &inputs, HeadRange heads,
+                     const Segment &queries, const Segment &keys) {
+    return compute(entryOf(inputs), inputs, heads, queries, keys);
   }
+
+  /// From the first to the last of a rank's heads of which the mask may keep
+  /// some, and not what the rank only has room for.
+  HeadRange attendedHeads(const AttendInputs &inputs);
 
   /// Asks about all keys that the queries of `queryOwner` may meet at once.
   void classifyRow(const AttendInputs &inputs, int64_t queryOwner);
@@ -80,10 +91,11 @@ private:
     /// Of all owners of keys, where a row was asked for.
     std::vector<Segment> keys;
     std::vector<Scalar> keyBegins, keyEnds;
+    std::map<int64_t, HeadRange> attended; ///< by the first head of a rank
   };
   Entry &entryOf(const AttendInputs &inputs);
-  PairClass compute(Entry &entry, const AttendInputs &inputs, const Segment &q,
-                    const Segment &k);
+  PairClass compute(Entry &entry, const AttendInputs &inputs, HeadRange heads,
+                    const Segment &q, const Segment &k);
 
   std::map<mlir::Operation *, Entry> entries;
   mlir::Operation *lastOp = nullptr; ///< asked about, and its entry

@@ -821,11 +821,14 @@ typedef enum burst_proof {
   BURST_PROOF_NONE = 0,
   /* For the ranks, sizes and tables that it has, by a run of all ranks. */
   BURST_PROOF_THESE_RANKS = 1,
-  /* For every number of ranks, all sizes and all tables; of rings in both
-     directions for every number that is odd, or even, as that of the program.
-     Of sizes and tables that are open burst_program_prove looks at what the
-     mask needs, and runs no rank. */
-  BURST_PROOF_ALL_RANKS = 2
+  /* For every number of ranks, all sizes and all tables. Of sizes and tables
+     that are open burst_program_prove looks at what the mask needs, and runs no
+     rank. */
+  BURST_PROOF_ALL_RANKS = 2,
+  /* The same for every number that is odd, or even, as that of the program:
+     rings in both directions. */
+  BURST_PROOF_ALL_ODD_RANKS = 3,
+  BURST_PROOF_ALL_EVEN_RANKS = 4
 } burst_proof;
 
 burst_proof burst_program_proof(const burst_program *program);

@@ -36,6 +36,12 @@ TEST(Prove, forEveryNumberOfRanks) {
   burst_attention attention = smallAttention();
   attention.axes = axis(4, "zigzag");
   EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_ALL_RANKS);
+  attention.axes = axis(7, "zigzag");
+  attention.strategy = "bi_ring_kv";
+  EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_ALL_ODD_RANKS);
+  attention.axes = axis(6, "zigzag");
+  EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_ALL_EVEN_RANKS);
+  attention.strategy = nullptr;
   // Of two ranks the text does not tell P - 1 from 1.
   attention.axes = axis(2, "zigzag");
   EXPECT_EQ(compiled(attention).proof(), BURST_PROOF_THESE_RANKS);
