@@ -686,7 +686,8 @@ def VerifyRingPass : Pass<"ring-verify", "::mlir::ModuleOp"> {
     its shard from the first hop on, before any rank has computed something for it.
 
     A refusal shows rank, hop, op and reason. A remark says `proved` *for every number
-    of ranks* or *for these ranks, sizes and tables*. A program whose sizes or tables
+    of ranks*, of rings in both directions *for every odd number of ranks* or *even*,
+    or *for these ranks, sizes and tables*. A program whose sizes or tables
     are known at run time only is looked at again when they are bound, by whoever
     runs it (`burst-run` does), and simulated then where it is not proved for every
     number of ranks. Of more than 2048 ranks none are simulated: what is not proved

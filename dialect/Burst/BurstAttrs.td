@@ -85,8 +85,15 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
 
     - `ring_kv`: queries stay, keys and values travel round a ring.
     - `ring_q`: keys and values stay, queries and their state travel.
+    - `bi_ring_kv`, `bi_ring_q`: the same in both directions of a ring at once.
+    - `double_ring_kv`, `double_ring_q`: of a sequence over two axes, the same round the
+      ranks of the last axis while shards of the others are on their way.
+    - `direct_kv`, `direct_q`: the same, but straight from their owners to the ranks that
+      need them.
     - `all_gather`: each rank gathers the keys and values that its queries need, and
       computes once.
+    - `gather_q`: each rank gathers queries and attends its own keys; partial results
+      return to the owners of the queries.
     - `ulysses`: an all-to-all shards heads in place of the sequence, and another
       one the sequence again (Jacobs et al., arXiv 2309.14509).
     - `ring_scores`: keys travel round a ring, all scores are stored, then values
@@ -104,8 +111,9 @@ def Burst_StrategyAttr : Burst_Attr<"Strategy", "strategy"> {
     before it is computed, so that a rank holds two fourths of what the all-to-alls
     bring (UPipe, arXiv 2602.21196). Chunk c of n has the heads
     c, c + n, c + 2n and so on: each as many of each rank. Where each key head
-    has one query head, chunks take their keys along; else n divides the query heads of
-    a key head, keys come whole, and chunks add to one gradient by them.
+    has one query head, n divides the heads, and chunks take their keys along; else n
+    divides the query heads of a key head, keys come whole, and chunks add to one
+    gradient by them. And n divides the most query heads that a rank has.
 
     An op without a strategy gets one from `burst-choose-strategy`. A name that no
     strategy goes by is refused by `burst-lower-to-ring`, at the op.

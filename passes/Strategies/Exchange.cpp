@@ -120,13 +120,16 @@ static std::string whyNot(AttentionInterface op, ArrayRef<int64_t> axes,
   if (queries == 0 || queries >= members || members % queries != 0)
     return {};
   int64_t most = mostMembers(op, members);
-  advice = most == 1
-               ? "; pin another strategy"
-               : llvm::formatv("; shard the sequence over two axes of the "
-                               "grid, the last one of {0} ranks, and pin "
-                               "ulysses on that and a ring on the other",
-                               most)
-                     .str();
+  if (most == 1)
+    advice = "; pin another strategy";
+  else if (axes.size() > 1 && membersAlong(op, axes.back()) == most)
+    advice = llvm::formatv("; pin ulysses on [{0}] and a ring on the others",
+                           axes.back());
+  else
+    advice = llvm::formatv("; shard the sequence over two axes of the grid, "
+                           "the last one of {0} ranks, and pin ulysses on "
+                           "that and a ring on the other",
+                           most);
   return llvm::formatv("shards {0} query heads over {1} ranks, of which {2} "
                        "would have none",
                        queries, members, members - queries);
@@ -154,15 +157,18 @@ std::string burst::whyNoChunksTogether(ArrayRef<AttentionInterface> ops) {
   return {};
 }
 
-/// Into how many chunks so many heads can go: advice to follow what cannot be
-/// had.
-static std::string chunksOf(int64_t heads) {
+/// Into how many chunks heads of a rank can go that are `ofAll` in all, or of a
+/// key head: advice to follow what cannot be had.
+static std::string chunksOf(int64_t ofRank, int64_t ofAll) {
+  int64_t heads = std::gcd(ofRank, ofAll);
   SmallVector<int64_t> counts;
   for (int64_t count = 2; count <= ring::maxHeadChunks; ++count)
     if (heads % count == 0)
       counts.push_back(count);
   if (counts.empty())
-    return "; pin ulysses without chunks";
+    return llvm::formatv("; no number divides both {0} and {1}: pin ulysses "
+                         "without chunks",
+                         ofRank, ofAll);
   return llvm::formatv("; pin ulysses in {0} chunks, or without chunks",
                        llvm::interleaved(counts, " or "));
 }
@@ -180,7 +186,7 @@ static std::string whyNotInChunks(AttentionInterface op,
   DividedHeads heads = divideHeads(op, membersAlong(op, exchange.axes));
   int64_t group = heads.queries / heads.keys;
   int64_t ofAll = haveChunksOwnKeys(op) ? heads.queries : group;
-  std::string advice = chunksOf(std::gcd(heads.query, ofAll));
+  std::string advice = chunksOf(heads.query, ofAll);
   if (heads.query % chunks != 0)
     return llvm::formatv("do not divide the {0} query heads that a rank has in "
                          "between{1}",

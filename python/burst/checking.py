@@ -56,6 +56,7 @@ def check(mask: tracing.Function | None = None, score: tracing.Function | None =
     what is checked here.
     """
     ranks = arguments.whole("ranks", ranks)
+    heads = arguments.whole("heads", heads)
     offsets = (arguments.whole("head_offset", head_offset),
                arguments.whole("batch_offset", batch_offset))
     keys = S if keys is None else keys

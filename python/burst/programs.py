@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from burst import _c, names, running
 from burst.arguments import strategy_of
-from burst.errors import Error
+from burst.errors import ArgumentError, Code, Error
 from burst.regions import TABLE_TYPES, Region, Table
 from burst.running import describe as describe
 from burst.running import device as device
@@ -77,6 +77,11 @@ class Clauses:
 
     def __post_init__(self) -> None:
         self.check_bounds(self.shape.num_queries, self.shape.num_keys)
+        if self.layout.nodes == 1 and re.search(r"\bdouble_ring|\bon \[[^\]]*[1-9]",
+                                                self.strategy or ""):
+            raise ArgumentError(f"strategy: {self.strategy!r} goes over several nodes, of which "
+                                f"the {self.layout.ranks} ranks have 1; say nodes= of "
+                                "burst.Sequence", Code.INVALID_ARGUMENT)
 
     @property
     def program_shape(self) -> Shape:

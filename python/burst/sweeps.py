@@ -320,7 +320,7 @@ def _timed(row: Row, shapes: Sizes[Any], machine: str, options: dict[str, Any]) 
     except Error as error:
         reason = re.sub(r"^pins the strategy (?:.* in (\d+ chunks)|[^,]*), which ", _subject,
                         str(error).split("\n")[0])
-        if "needs a sequence over two axes" in reason:
+        if "goes over several nodes" in reason:
             reason = f"goes over several nodes, of which the {row.ranks} ranks have {row.nodes}"
         return dataclasses.replace(row, reason=reason)
 

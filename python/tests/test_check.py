@@ -38,6 +38,11 @@ def test_nodes(strategy):
     assert len(report.bytes_sent) == 6
     with pytest.raises(ValueError, match="nodes: a number that divides the 6 ranks"):
         burst.check(causal, S=24, ranks=6, nodes=4)
+    for strategy in ("double_ring_kv", "ulysses on [1], ring_kv on [0]"):
+        with pytest.raises(burst.ArgumentError, match="over several nodes.* say nodes="):
+            burst.check(causal, S=24, ranks=6, strategy=strategy)
+    with pytest.raises(TypeError, match="heads: a whole number is wanted, got \\(28, 4\\)"):
+        burst.check(causal, S=24, ranks=6, heads=(28, 4))
     with pytest.raises(ValueError, match="'ulysses on 1' is not known"):
         burst.explain((1, 4, 24, 16), sequence=burst.Sequence(ranks=6, nodes=3),
                       strategy="ulysses on 1")

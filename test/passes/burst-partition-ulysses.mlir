@@ -204,7 +204,7 @@ shard.grid @mesh(shape = 3)
 !q = tensor<1x48x8x16xf32>
 
 func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses in 2 chunks, which do not divide the 3 query heads that a rank has in between; pin ulysses without chunks}}
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which do not divide the 3 query heads that a rank has in between; no number divides both 3 and 8: pin ulysses without chunks}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses in 2 chunks>
       : (!q, !q, !q) -> (!q, tensor<1x8x48xf32>)
   return %o : !q
@@ -217,7 +217,7 @@ shard.grid @mesh(shape = 2)
 !q = tensor<1x48x7x16xf32>
 
 func.func @refused(%q: !q) -> !q {
-  // expected-error @below {{pins the strategy ulysses in 2 chunks, which do not divide the 7 query heads; pin ulysses without chunks}}
+  // expected-error @below {{pins the strategy ulysses in 2 chunks, which do not divide the 7 query heads; no number divides both 4 and 7: pin ulysses without chunks}}
   %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses in 2 chunks>
       : (!q, !q, !q) -> (!q, tensor<1x7x48xf32>)
   return %o : !q
@@ -347,5 +347,18 @@ func.func @refused(%q: !q, %k: !k) -> !q {
   // expected-error @below {{shards 1 key heads over 2 ranks of #burst.axes<@mesh[0]>, which does not divide them; give each rank a key head by repeating each 2 times}}
   %o, %lse = burst.attention %q, %k, %k sequence <@mesh[1], zigzag> heads <@mesh[0]> strategy <ulysses in 2 chunks>
       : (!q, !k, !k) -> (!q, tensor<1x4x48xf32>)
+  return %o : !q
+}
+
+// -----
+
+// The grid has the axis already.
+shard.grid @mesh(shape = 2x3)
+!q = tensor<1x48x3x16xf32>
+
+func.func @refused(%q: !q) -> !q {
+  // expected-error @below {{pins the strategy ulysses, which shards 3 query heads over 6 ranks, of which 3 would have none; pin ulysses on [1] and a ring on the others}}
+  %o, %lse = burst.attention %q, %q, %q sequence <@mesh, zigzag> strategy <ulysses>
+      : (!q, !q, !q) -> (!q, tensor<1x3x48xf32>)
   return %o : !q
 }

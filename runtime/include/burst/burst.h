@@ -697,22 +697,23 @@ typedef struct burst_axis {
                 do, and what belongs to them (few queries, a long cache);
                 double_ring_kv, double_ring_q: of a sequence over two axes, the
                 same round the ranks of the last axis (a node) while shards of
-                other nodes are on their way; bi_ring_kv, bi_ring_q: the same
-                in both directions of a ring at once, in half of the turns
-                (links that are full duplex, where latency counts);
-                direct_kv, direct_q: the same as in a ring, but straight from
-                their owners and only to who needs them (masks that are no
-                band); all_gather: each rank gathers keys and values (few ranks,
-                short sequences: it holds all of them); gather_q: each rank
-                gathers queries and attends its own keys, states return to their
-                owners (decode: a few queries, a long cache); ulysses: an
-                all-to-all shards heads in place of the sequence (which numbers
-                of them: docs/how-to.md); alone, or along the last axes around
-                another strategy: "ulysses on [1], ring_kv on [0]"; a part of
-   the heads at a time: "ulysses in 4 chunks" (less memory, and one is exchanged
-   while another is computed); ring_scores: a baseline without online softmax,
-   never chosen; its backward pass makes the probabilities of the forward pass
-   anew, of lse, and takes no softcap
+                other nodes are on their way; bi_ring_kv, bi_ring_q: the same in
+                both directions of a ring at once, in half of the turns (links
+                that are full duplex, where latency counts); direct_kv,
+                direct_q: the same as in a ring, but straight from their owners
+                and only to who needs them (masks that are no band); all_gather:
+                each rank gathers keys and values (few ranks, short sequences:
+                it holds all of them); gather_q: each rank gathers queries and
+                attends its own keys, states return to their owners (decode: a
+                few queries, a long cache, few ranks); ulysses: an all-to-all
+                shards heads in place of the sequence (which numbers of them:
+                docs/how-to.md); alone, or along the last axes around another
+                strategy: "ulysses on [1], ring_kv on [0]"; a part of the heads
+                at a time: "ulysses in 4 chunks" (less memory, and one is
+                exchanged while another is computed); ring_scores: a baseline
+                without online softmax, never chosen; its backward pass makes
+                the probabilities of the forward pass anew, of lse, and takes no
+                softcap
 
    What names take are tables: ids of i32, others of the type of lse. A mask or
    a score has each name that takes one at most once.
