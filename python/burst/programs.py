@@ -77,11 +77,6 @@ class Clauses:
 
     def __post_init__(self) -> None:
         self.check_bounds(self.shape.num_queries, self.shape.num_keys)
-        if self.layout.nodes == 1 and re.search(r"\bdouble_ring|\bon \[[^\]]*[1-9]",
-                                                self.strategy or ""):
-            raise ArgumentError(f"strategy: {self.strategy!r} goes over several nodes, of which "
-                                f"the {self.layout.ranks} ranks have 1; say nodes= of "
-                                "burst.Sequence", Code.INVALID_ARGUMENT)
 
     @property
     def program_shape(self) -> Shape:
@@ -206,6 +201,10 @@ def _function(clauses: Clauses, op: str, operands: list[tuple[str, str]],
         text += f"\n      scale {clauses.scale:.17e}"
     tail = f"      sequence <@cp, {clauses.layout.order}>"
     if strategy := strategy_of(clauses.strategy, is_backward=op == "attention_backward"):
+        if clauses.layout.nodes == 1 and re.search(r"\bdouble_ring|\bon \[[^\]]*[1-9]", strategy):
+            raise ArgumentError(f"strategy: {strategy!r} goes over several nodes, of which the "
+                                f"{clauses.layout.ranks} ranks have 1; say nodes= of "
+                                "burst.Sequence", Code.INVALID_ARGUMENT)
         tail += f" strategy <{strategy}>"
     if gradients:
         assert clauses.score is not None
