@@ -27,9 +27,11 @@ def draw_uneven(dice):
     """As draw_chunks: heads of which some ranks have fewer than others, or none, maybe beside ranks
     that a clause gives heads, maybe in chunks."""
     def is_uneven(heads, key_heads):
+        if heads < ranks and ranks % heads == 0: # refused
+            return False
         if key_heads * 2 <= ranks and heads > key_heads: # shared
             return ranks % key_heads or heads % ranks
-        return key_heads % ranks and (heads >= ranks or ranks % heads)
+        return key_heads % ranks
 
     ranks, parts = dice.choice([2, 3, 4, 5, 8]), dice.choice([1, 1, 2, 3])
     chunks = dice.choice([1, 1, 2, 3])
