@@ -8,15 +8,12 @@
 
 namespace burst {
 
-/// What a region is given: a head, or bounds of heads from `First` up to but
-/// without `End`.
-enum class HeadRole : uint8_t { One, First, End };
-
 /// The regions of an attention see the number that `number` makes of that which
-/// they are given.
+/// they are given: of a head, or, where `isEnd`, of the one behind the last of
+/// those that bounds are asked about.
 void renumberHeads(
     AttentionInterface attention,
-    llvm::function_ref<mlir::Value(Emit, mlir::Value, HeadRole)> number);
+    llvm::function_ref<mlir::Value(Emit, mlir::Value, bool isEnd)> number);
 
 } // namespace burst
 

@@ -78,11 +78,9 @@ Value Numbers::isHead(Emit e, Value number) const {
 /// is no all-to-all.
 static std::optional<Numbers> numbersOf(AttentionInterface op) {
   auto unshard = op.getQuery().getDefiningOp<UnshardOp>();
-  auto wait = unshard ? unshard.getShard().getDefiningOp<ring::WaitOp>()
-                      : ring::WaitOp();
-  auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
-                    : ring::TransferOpInterface();
-  if (!start || !start.isAllToAll())
+  auto start = unshard ? ring::allToAllOf(unshard.getShard())
+                       : ring::TransferOpInterface();
+  if (!start)
     return std::nullopt;
   auto headsOf = [](Value tensor) {
     auto type = cast<RankedTensorType>(tensor.getType());
@@ -164,7 +162,7 @@ struct NumberHeads : burst::impl::NumberHeadsPassBase<NumberHeads> {
       if (!numbers || numbers->areThoseOfAll())
         return;
       if (!numbers->isRoomLast())
-        renumberHeads(op, [&](Emit e, Value number, HeadRole) {
+        renumberHeads(op, [&](Emit e, Value number, bool) {
           return numbers->before(e, number);
         });
       maskRoom(op, *numbers);

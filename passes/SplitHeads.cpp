@@ -86,8 +86,8 @@ bool Splitter::isSummed(Value gradient) const {
 /// h * numChunks + chunk of them. Bounds are asked of heads from the first on,
 /// up to but without the second.
 void Splitter::renumber(AttentionInterface attention) {
-  renumberHeads(attention, [&](Emit e, Value head, HeadRole role) {
-    int64_t offset = role == HeadRole::End ? chunk - (numChunks - 1) : chunk;
+  renumberHeads(attention, [&](Emit e, Value head, bool isEnd) {
+    int64_t offset = isEnd ? chunk - (numChunks - 1) : chunk;
     return e.add(e.mul(head, e.index(numChunks)), e.index(offset));
   });
 }

@@ -159,4 +159,11 @@ llvm::LogicalResult verifyExchanges(mlir::FunctionOpInterface program);
 #include "dialect/Ring/RingOps.h.inc"
 // clang-format on
 
+namespace burst::ring {
+
+/// The all-to-all that brings `tensor`; null where none does.
+TransferOpInterface allToAllOf(mlir::Value tensor);
+
+} // namespace burst::ring
+
 #endif // BURST_DIALECT_RING_RING_H

@@ -540,11 +540,16 @@ static Value wholeOf(Value tensor) {
   return take ? Value(take.getTensor()) : tensor;
 }
 
-Value burst::ring::behindAllToAll(Value tensor) {
+TransferOpInterface burst::ring::allToAllOf(Value tensor) {
   auto wait = tensor.getDefiningOp<WaitOp>();
   auto start = wait ? wait.getToken().getDefiningOp<TransferOpInterface>()
                     : TransferOpInterface();
-  if (!start || !start.isAllToAll())
+  return start && start.isAllToAll() ? start : TransferOpInterface();
+}
+
+Value burst::ring::behindAllToAll(Value tensor) {
+  TransferOpInterface start = allToAllOf(tensor);
+  if (!start)
     return tensor;
   return wholeOf(start.getTensors()[cast<OpResult>(tensor).getResultNumber()]);
 }

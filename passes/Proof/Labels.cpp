@@ -880,9 +880,7 @@ bool Labels::mayAddHeads(const Rounded &rounded, const Label &label) const {
   int64_t parts = headsOf(rounded.gradient), heads = headsOf(rounded.rounded);
   if (parts == heads)
     return true;
-  auto wait = rounded.gradient.getDefiningOp<ring::WaitOp>();
-  auto start = wait ? wait.getToken().getDefiningOp<ring::TransferOpInterface>()
-                    : ring::TransferOpInterface();
+  ring::TransferOpInterface start = ring::allToAllOf(rounded.gradient);
   return start && start.getRoute() == ring::Route::ToSequence && !label.table &&
          headsOf(ring::behindAllToAll(rounded.gradient)) == 1 &&
          heads == groupsOf(whatIsMade(label.tensor).first) &&

@@ -53,7 +53,6 @@ struct DividedHeads {
   int64_t groupsOf(bool isOfKeys) const {
     return isOfKeys ? (areShared() ? groups : 1) : (areEven() ? 1 : groups);
   }
-  bool operator==(const DividedHeads &) const = default;
 };
 
 DividedHeads divideHeads(int64_t queryHeads, int64_t keyHeads, int64_t members);
